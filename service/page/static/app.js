@@ -2,19 +2,16 @@
 
 import { addressOf, readAddress } from "./address.js";
 import { forgetKey, hasKey, onKeyNeeded } from "./api.js";
-import * as collections from "./collections.js";
 import { askForKey } from "./dialogs.js";
 import * as documents from "./documents.js";
 import { h, replace, select } from "./dom.js";
-import * as embed from "./embed.js";
-import * as jobs from "./jobs.js";
 import { chooseLanguage, currentLanguage, LANGUAGES, t } from "./language.js";
 import { errorNotice, remarksElement } from "./notices.js";
 import * as search from "./search.js";
 
 // Views that not everybody opens are fetched when they are opened.
 const later = (path) => ({ show: async (...given) => (await import(path)).show(...given) });
-const VIEWS = { search, load: later("./load/view.js"), documents, collections, jobs, compare: later("./compare/view.js"), embed };
+const VIEWS = { search, load: later("./load/view.js"), documents, collections: later("./collections/view.js"), jobs: later("./jobs/view.js"), compare: later("./compare/view.js"), embed: later("./embed/view.js") };
 const THEME = "tercet-theme";
 const THEMES = ["auto", "light", "dark"];
 
@@ -27,8 +24,8 @@ function frame(view) {
   document.documentElement.lang = currentLanguage();
   const links = Object.keys(VIEWS).map((each) => h("li", {}, h("a", { href: addressOf(each), "aria-current": each === view ? "page" : null, text: t(`nav.${each}`) })));
   const language = select(LANGUAGES, currentLanguage(), { "aria-label": t("language") });
-  language.addEventListener("change", () => {
-    chooseLanguage(language.value);
+  language.addEventListener("change", async () => {
+    await chooseLanguage(language.value);
     showView();
   });
   const theme = select(THEMES.map((each) => [each, t(`theme.${each}`)]), keptTheme(), { "aria-label": t("theme") });
@@ -43,6 +40,7 @@ function frame(view) {
     h("nav", { "aria-label": t("nav") }, h("ul", {}, links)),
     h("div", { class: "row tools" }, forget, h("a", { href: "/docs", text: t("api") }), language, theme),
   );
+  header.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); // on a phone the line scrolls
 }
 
 function keptTheme() {

@@ -81,5 +81,5 @@ function rowElement(row, fields, names, set, remove) {
     const moment = fields[row.field] === "datetime";
     parts.push(labelled(t("boosts.decay"), decay), control(t("boosts.origin"), "origin"), control(t("boosts.scale"), "scale", moment ? t("boosts.scaleHint") : null));
   }
-  return h("fieldset", { class: "boost" }, h("legend", { text: t(row.decay ? "boosts.near" : "boosts.equal") }), h("div", { class: "fields" }, parts, labelled(t("boosts.points"), add)), button(t("remove"), remove, { class: "quiet" }));
+  return h("fieldset", { class: "boost" }, h("legend", { text: t(row.decay ? "boosts.addNear" : "boosts.addValue") }), h("div", { class: "fields" }, parts, labelled(t("boosts.points"), add)), button(t("remove"), remove, { class: "quiet" }));
 }

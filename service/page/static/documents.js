@@ -3,9 +3,9 @@
 import { addressOf, go, writeAddress } from "./address.js";
 import { api, collectionPath } from "./api.js";
 import { ask, confirmed } from "./dialogs.js";
-import { button, chips, field, h, replace, select } from "./dom.js";
+import { button, field, h, replace, select } from "./dom.js";
 import { InputError } from "./errors.js";
-import { filterControls, filterOf, filterState, filterText } from "./filters.js";
+import { filterOf, Filters, filterState, filterText } from "./filters.js";
 import { isObject, jsonOf } from "./json.js";
 import { number, t } from "./language.js";
 import { emptyNotice, errorNotice, remark } from "./notices.js";
@@ -69,10 +69,11 @@ class DocumentsView {
       this._descending = descending.checked;
       if (this._order !== "") anew();
     });
-    const filters = filterControls(fields, this._filters, (state) => {
+    const filtered = (state) => {
       this._filters = state;
       anew();
-    });
+    };
+    const filters = new Filters(this._collection, fields, this._filters, filtered, this._signal).element;
     replace(this._options, h("summary", { text: t("documents.options") }), h("section", {}, h("div", { class: "fields" }, field(t("documents.order"), order), h("label", { class: "check" }, descending, t("documents.descending")))), h("section", {}, filters));
   }
 
@@ -101,21 +102,28 @@ class DocumentsView {
     };
     const turns = h("div", { class: "row" }, this._after !== null && button(t("documents.first"), () => turn(null)), next !== null && button(t("documents.next"), () => turn(next)));
     const list = documents.length
-      ? h("ul", { class: "cards", "aria-label": t("documents.title") }, documents.map((each) => this._card(each)))
+      ? this._table(documents)
       : emptyNotice(t("documents.none"), null, h("a", { class: "button", href: addressOf("load", { c: this._collection }), text: t("load.one") }), button(t("documents.add"), () => this.add(), { class: "primary" }));
     replace(this._place, documents.length ? h("p", { class: "hint", role: "status", text: t("jobs.documents", { done: number(count) }) }) : null, list, turns);
   }
 
-  _card(found) {
-    const text = Array.from(found.text);
-    const metadata = Object.entries(found.metadata ?? {});
+  _table(documents) {
+    const headings = [t("documents.documentTitle"), t("documents.text"), t("load.kept"), ""];
+    const wide = (place) => (place === 2 ? "wide" : null); // what a phone has no room for
+    const head = headings.map((each, place) => h(each ? "th" : "td", { scope: each ? "col" : null, class: wide(place), text: each }));
+    return h("table", { class: "documents", "aria-label": t("documents.title") }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, documents.map((each) => this._row(each))));
+  }
+
+  _row(found) {
+    const metadata = Object.entries(found.metadata ?? {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+    const act = (name, action) => button(t(name), () => action(found), { class: "quiet", "aria-label": `${t(name)}: ${found.id}` });
     return h(
-      "li",
-      { class: "card" },
-      h("h2", {}, h("span", { class: "title", text: found.title || found.id }), found.title ? h("span", { class: "id", text: found.id }) : null),
-      h("p", { class: "text", text: text.slice(0, EXCERPT).join("") + (text.length > EXCERPT ? " …" : "") }),
-      chips(metadata),
-      h("div", { class: "row" }, button(t("edit"), () => this._edit(found), { class: "quiet", "aria-label": `${t("edit")}: ${found.id}` }), button(t("delete"), () => this._delete(found), { class: "quiet", "aria-label": `${t("delete")}: ${found.id}` })),
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("span", { class: "title", text: found.title || found.id }), found.title ? h("span", { class: "id", text: found.id }) : null),
+      h("td", { class: "text", text: Array.from(found.text.slice(0, 2 * EXCERPT)).slice(0, EXCERPT).join("") }),
+      h("td", { class: "wide", text: metadata.join(" · ") }),
+      h("td", { class: "acts" }, act("edit", (each) => this._edit(each)), act("delete", (each) => this._delete(each))),
     );
   }
 

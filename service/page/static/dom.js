@@ -28,6 +28,12 @@ export function replace(parent, ...children) {
   append(parent, children);
 }
 
+/** A link to an address of the web, null where it is none: no other scheme is followed. */
+export function webLink(address, ...children) {
+  const web = URL.canParse(address) && ["http:", "https:"].includes(new URL(address).protocol);
+  return web ? h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, children) : null;
+}
+
 /** Names with their values, as of metadata; null for none. */
 export function chips(entries) {
   if (entries.length === 0) return null;

@@ -1,36 +1,55 @@
 // One hit: its score in parts, its text with the matching words, and why it is there.
 
 import { explanationElement } from "./alignment.js";
-import { button, chips, h, replace, uniqueId } from "./dom.js";
+import { button, chips, h, replace, uniqueId, webLink } from "./dom.js";
 import { number, t } from "./language.js";
+import { markdownElements } from "./markdown.js";
 import { SIDES } from "./weights.js";
 
-const EXCERPT = 600; // characters of a text that are shown at first
+const EXCERPT = 280; // characters of a text that are shown at first
+const BEFORE = 60; // of them before the first match
 
 // What the line of its place says already.
 const OF_PLACE = ["source", "anchor", "headings", "start", "end", "page", "last_page"];
 const BETWEEN = " › ";
 
-/** What is shown of a text at first: the passage that matched best, or its beginning. In code points. */
-function excerptOf(hit) {
-  const characters = Array.from(hit.text);
-  const [start, end] = hit.window ? [hit.window.start, hit.window.end] : [0, characters.length];
-  const stop = Math.min(end, start + EXCERPT);
-  return { characters: characters.slice(start, stop), start, before: start > 0, after: stop < characters.length };
+/** Positions in code points as ones in a string of JavaScript. */
+function unitsOf(text) {
+  const units = [0];
+  for (const character of text) units.push(units.at(-1) + character.length);
+  return units;
 }
 
-/** Characters with the highlights of the whole text marked. start: where the characters begin in it. */
-function marked(characters, start, highlights) {
-  const parts = [];
-  let at = 0;
-  for (const each of highlights ?? []) {
-    const [from, to] = [Math.max(at, each.start - start), Math.min(characters.length, each.end - start)];
-    if (from >= to) continue;
-    parts.push(characters.slice(at, from).join(""), h("mark", { text: characters.slice(from, to).join("") }));
-    at = to;
+/** A text with what matches. highlights: in code points. */
+class MarkedText {
+  constructor(text, highlights) {
+    this.text = text;
+    this.units = unitsOf(text);
+    this.highlights = highlights ?? [];
   }
-  parts.push(characters.slice(at).join(""));
-  return parts;
+
+  /** The nodes between two positions of the string. */
+  nodes(from, to) {
+    const parts = [];
+    let at = from;
+    for (const each of this.highlights) {
+      const [start, end] = [Math.max(at, this.units[each.start]), Math.min(to, this.units[each.end])];
+      if (start >= end) continue;
+      parts.push(this.text.slice(at, start), h("mark", { text: this.text.slice(start, end) }));
+      at = end;
+    }
+    parts.push(this.text.slice(at, to));
+    return parts;
+  }
+
+  /** What is shown at first, in code points: from the first match within what matched best, or from its beginning. window: null for all of the text. */
+  excerpt(window) {
+    const length = this.units.length - 1;
+    const [first, last] = window ? [window.start, Math.min(window.end, length)] : [0, length];
+    const match = this.highlights.find(({ start, end }) => end > first && start < last)?.start ?? first;
+    const start = match + BEFORE < first + EXCERPT ? first : match - BEFORE;
+    return { start, end: Math.min(last, start + EXCERPT) };
+  }
 }
 
 /** Where a hit comes from, as its source and anchor say; null where they do not. */
@@ -41,8 +60,7 @@ function placeOf({ source, anchor }) {
 
 /** A place as a link where it is an address of the web, else as text. */
 function placeElement(place) {
-  const web = URL.canParse(place) && ["http:", "https:"].includes(new URL(place).protocol);
-  return web ? h("a", { href: place, target: "_blank", rel: "noopener noreferrer", text: place }) : h("span", { class: "source", text: place });
+  return webLink(place, place) ?? h("span", { class: "source", text: place });
 }
 
 /** What a passage says of its place within the source: the headings above it, its pages and its characters. */
@@ -77,37 +95,40 @@ export class HitElement {
     this._score = h("span", { class: "score" });
     this._bar = h("div", { class: "bar", role: "img" });
     this._parts = h("dl", { class: "parts" });
-    this._text = h("p", { class: "text" });
+    this._text = h("div", { class: "text" });
+    this._marked = new MarkedText(hit.text, hit.highlights);
+    this._end = this._marked.units.length - 1;
+    this._excerpt = this._marked.excerpt(hit.window);
     const id = uniqueId("why");
     this._why = h("div", { id, class: "why", hidden: true });
     this._toggle = button(t("hit.why"), () => this.toggle(), { class: "quiet", "aria-expanded": "false", "aria-controls": id, "aria-label": t("hit.whyOf", { id: hit.id }) });
     this._more = button(t("hit.more"), () => this._showAll(), { class: "quiet" });
-    const excerpt = excerptOf(hit);
-    this._more.hidden = !(excerpt.before || excerpt.after);
-    this._showText(excerpt);
-    const title = hit.title ? marked(Array.from(hit.title), 0, hit.title_highlights) : hit.id;
+    this._more.hidden = this._excerpt.start === 0 && this._excerpt.end === this._end;
+    this._showText(this._excerpt);
+    const title = hit.title ? new MarkedText(hit.title, hit.title_highlights).nodes(0, hit.title.length) : hit.id;
     const place = placeOf(hit.metadata ?? {});
     const heading = h("h3", {}, this._rank, h("span", { class: "title" }, title), hit.title && hit.id !== place ? h("span", { class: "id", text: hit.id }) : null);
     const metadata = Object.entries(hit.metadata ?? {}).filter(([name]) => place === null || !OF_PLACE.includes(name));
     const like = (side, name) => button(t(name), () => exampled(side, hit.id), { class: "quiet", "aria-label": `${t(name)}: ${hit.id}` });
+    const part = hit.window && (hit.window.start > 0 || hit.window.end < this._end);
     this.element = h(
       "li",
       { class: "hit", tabindex: -1, data: { id: hit.id } },
-      h("div", { class: "head" }, heading, h("div", {}, sureness(hit.confidence), this._score)),
-      this._bar,
-      this._parts,
+      h("div", { class: "head" }, heading, this._bar, sureness(hit.confidence), this._score),
       lineOfPlace(hit, place),
-      hit.window ? h("p", { class: "hint", text: t("hit.window", { start: number(hit.window.start), end: number(hit.window.end) }) }) : null,
+      part ? h("p", { class: "hint", text: t("hit.window", { start: number(hit.window.start), end: number(hit.window.end) }) }) : null,
       this._text,
-      chips(metadata),
-      h("div", { class: "row" }, this._toggle, this._more, like("like", "like.more"), examples ? like("unlike", "like.less") : null),
+      h("div", { class: "row foot" }, this._parts, chips(metadata), h("div", { class: "row" }, this._toggle, this._more, like("like", "like.more"), examples ? like("unlike", "like.less") : null)),
       this._why,
     );
   }
 
-  /** Shows an excerpt of its text, with what matches marked. */
-  _showText({ characters, start, before, after }) {
-    replace(this._text, before && "… ", marked(characters, start, this.hit.highlights), after && " …");
+  /** Shows a part of its text, given in code points, with what matches marked. */
+  _showText({ start, end }) {
+    const { text, units } = this._marked;
+    this._text.classList.toggle("begun", start > 0);
+    this._text.classList.toggle("unended", end < this._end);
+    replace(this._text, markdownElements(text, units[start], units[end], (from, to) => this._marked.nodes(from, to)));
   }
 
   /** Opens or closes the reasons. */
@@ -128,19 +149,23 @@ export class HitElement {
     return true;
   }
 
-  /** Draws its place and score under these weights. most: the largest score on the page, as long as a whole bar; 0 for none. */
-  update(rank, score, weights, most) {
+  /** Draws its place and score under these weights. summed: whether the score is their sum, which the bar shows; it is full where each side has 1. */
+  update(rank, score, weights, summed) {
     this._rank.textContent = rank;
     this._score.textContent = number(score, 3);
     this._score.title = t("hit.score", { score });
     const parts = SIDES.filter((side) => side in this.hit.scores && (side !== "bm25" || weights.bm25 > 0)).map((side) => ({ side, raw: this.hit.scores[side], weight: weights[side] ?? 0 }));
     if (this.hit.scores.boost) parts.push({ side: "boost", raw: this.hit.scores.boost, weight: 1 });
-    this._bar.hidden = most === 0; // of ranks it is no sum
+    this._bar.hidden = !summed;
+    this._bar.title = t("hit.scale");
+    const lengths = parts.map(({ raw, weight }) => Math.max(0, weight * (raw ?? 0)));
+    const sum = (values) => values.reduce((total, each) => total + each, 0);
+    const full = Math.max(sum(SIDES.map((side) => weights[side] ?? 0)), sum(lengths));
     replace(
       this._bar,
-      parts.map(({ side, raw, weight }) => {
+      parts.map(({ side }, place) => {
         const piece = h("span", { class: `piece side-${side}` });
-        piece.style.width = `${most > 0 ? Math.max(0, (weight * (raw ?? 0)) / most) * 100 : 0}%`;
+        piece.style.width = `${full > 0 ? (lengths[place] / full) * 100 : 0}%`;
         return piece;
       }),
     );
@@ -155,6 +180,6 @@ export class HitElement {
   _showAll() {
     this._whole = !this._whole;
     this._more.textContent = t(this._whole ? "hit.less" : "hit.more");
-    this._showText(this._whole ? { characters: Array.from(this.hit.text), start: 0 } : excerptOf(this.hit));
+    this._showText(this._whole ? { start: 0, end: this._end } : this._excerpt);
   }
 }

@@ -1,18 +1,22 @@
 // The page's language: the one chosen here before, or the browser's.
 
-import { STRINGS } from "./strings.js";
-
 const KEPT = "tercet-language";
 
 export const LANGUAGES = [["en", "English"], ["ko", "한국어"]];
 
 function preferred() {
   const kept = localStorage.getItem(KEPT);
-  if (kept in STRINGS) return kept;
-  return navigator.languages.map((each) => each.slice(0, 2)).find((each) => each in STRINGS) ?? "en";
+  const known = LANGUAGES.map(([code]) => code);
+  return [kept, ...navigator.languages.map((each) => each.slice(0, 2))].find((each) => known.includes(each)) ?? "en";
 }
 
 let language = preferred();
+let strings = await textsOf(language);
+
+/** All texts in a language, by name; only those of the language that is shown are loaded. */
+async function textsOf(code) {
+  return (await import(`./strings/${code}.js`)).STRINGS;
+}
 
 /** The language of now, such as "ko". */
 export function currentLanguage() {
@@ -20,15 +24,15 @@ export function currentLanguage() {
 }
 
 /** Chooses a language, also for the next visit. */
-export function chooseLanguage(chosen) {
+export async function chooseLanguage(chosen) {
+  strings = await textsOf(chosen);
   language = chosen;
   localStorage.setItem(KEPT, chosen);
 }
 
 /** The text of this name, with {words} filled in. */
 export function t(name, values = {}) {
-  const text = STRINGS[language][name] ?? STRINGS.en[name] ?? name;
-  return text.replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
+  return (strings[name] ?? name).replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
 }
 
 /** A number as people of this language write it. */

@@ -1,14 +1,16 @@
 // The view of searching.
 
 import { addressOf, go, writeAddress } from "./address.js";
-import { api, ApiError } from "./api.js";
+import { api, ApiError, hasKey } from "./api.js";
+import { showCode } from "./code.js";
 import { button, debounced, field, h, replace, select } from "./dom.js";
 import { examplesElement, examplesOf, exampleValues, withExample, withoutExample } from "./examples.js";
-import { filterControls, filterOf, filterState, filterText } from "./filters.js";
+import { filterOf, Filters, filterState, filterText } from "./filters.js";
 import { HitElement } from "./hits.js";
 import { number, t } from "./language.js";
 import { emptyNotice, errorNotice, remark } from "./notices.js";
 import { rankingControls, rankingJson, rankingOf, rankingValues } from "./ranking.js";
+import { startElement } from "./start.js";
 import { Targets } from "./targets.js";
 import { sliders, weightedSum, weightsOf, weightsText } from "./weights.js";
 
@@ -122,16 +124,17 @@ class SearchView {
   }
 
   _drawFilters() {
-    const controls = filterControls(this._fields(), this._filters, (state) => {
+    const changed = (state) => {
       this._filters = state;
       this._search();
-    });
+    };
+    const controls = new Filters(this._collection, this._fields(), this._filters, changed, this._signal).element;
     const clear = button(t("filters.clear"), () => {
       this._filters = {};
       this._drawFilters();
       this._search();
     });
-    replace(this._filtersPlace, controls, Object.keys(this._fields()).length ? clear : null);
+    replace(this._filtersPlace, controls, Object.keys(this._fields()).length ? h("div", { class: "row" }, clear) : null);
     const ranking = rankingControls(this._fields(), this._ranking, (changed) => {
       this._ranking = changed;
       this._search();
@@ -160,15 +163,13 @@ class SearchView {
       replace(this._list);
       replace(this._weightsPlace);
       this._local.hidden = true;
-      const empty = this._described.documents === 0;
-      replace(this._status, empty ? this._emptyCollection() : h("p", { class: "hint", text: t("search.start") }));
-      return;
+      return this._start(signal);
     }
     this._list.setAttribute("aria-busy", "true");
     try {
       const began = performance.now();
       const { answer, problem } = await this._answer(query, signal);
-      this._show(answer, problem, performance.now() - began);
+      this._show(query, answer, problem, performance.now() - began);
     } catch (error) {
       if (error.name === "AbortError") return;
       replace(this._list);
@@ -179,9 +180,31 @@ class SearchView {
     }
   }
 
+  /** Shows what may be asked of the collection. */
+  async _start(signal) {
+    const empty = this._described.documents === 0;
+    replace(this._status, empty ? this._emptyCollection() : h("p", { class: "hint", text: t("search.start") }));
+    if (empty) return;
+    try {
+      const ask = (text) => {
+        this._input.value = text;
+        this._search();
+      };
+      const element = await startElement(this._collection, ask, signal);
+      if (element && !signal.aborted) this._status.append(element);
+    } catch (error) {
+      if (error.name !== "AbortError") throw error;
+    }
+  }
+
+  /** What is asked of the server. */
+  _body(query) {
+    return { collection: this._collection, query, top_k: this._topK, weights: this._asked, filter: filterOf(this._filters), ...rankingJson(this._ranking, this._fields()) };
+  }
+
   /** The answer with explanations, or without where there would be too many. */
   async _answer(query, signal) {
-    const json = { collection: this._collection, query, top_k: this._topK, weights: this._asked, filter: filterOf(this._filters), highlight: true, ...rankingJson(this._ranking, this._fields()) };
+    const json = { ...this._body(query), highlight: true };
     try {
       return { answer: await api("POST", "/search", { json: { ...json, explain: true }, signal }), problem: null };
     } catch (error) {
@@ -194,7 +217,7 @@ class SearchView {
     return emptyNotice(t("search.empty"), null, h("a", { class: "button primary", href: addressOf("load", { c: this._collection }), text: t("load.one") }), button(t("search.addOne"), () => go("documents", { c: this._collection, new: 1 })));
   }
 
-  _show(answer, problem, milliseconds) {
+  _show(query, answer, problem, milliseconds) {
     this._used = answer.weights;
     this._weights = { ...answer.weights };
     this._hits = answer.hits.map((hit) => new HitElement(hit, problem, this._examples.like.length > 0, (side, id) => this._setExamples(withExample(this._examples, side, id))));
@@ -209,8 +232,10 @@ class SearchView {
       },
       { class: "quiet" },
     );
+    const given = Object.entries(this._body(query)).filter(([, value]) => value !== null);
+    const code = button(t("code.show"), () => showCode(Object.fromEntries(given), hasKey()), { class: "quiet" });
     const shown = this._hits.length
-      ? h("div", { class: "row" }, h("strong", { text: t("search.count", { count: number(this._hits.length) }) }), h("span", { class: "hint", text }), copy)
+      ? h("div", { class: "row" }, h("strong", { text: t("search.count", { count: number(this._hits.length) }) }), h("span", { class: "hint", text }), copy, code)
       : this._described.documents === 0
         ? this._emptyCollection()
         : emptyNotice(t("search.none"), t("search.noneText"));
@@ -242,8 +267,7 @@ class SearchView {
   _order() {
     const scored = this._hits.map((each) => [each, this._byRanks() ? each.hit.score : weightedSum(each.hit.scores, this._weights)]);
     scored.sort(([, a], [, b]) => b - a);
-    const most = Math.max(0, ...scored.map(([, score]) => score));
-    scored.forEach(([each, score], place) => each.update(place + 1, score, this._weights, this._byRanks() ? 0 : most));
+    scored.forEach(([each, score], place) => each.update(place + 1, score, this._weights, !this._byRanks()));
     const elements = scored.map(([each]) => each.element);
     if (elements.some((element, place) => this._list.children[place] !== element) || this._list.children.length !== elements.length) {
       const focused = document.activeElement;

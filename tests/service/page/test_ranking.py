@@ -30,8 +30,8 @@ def hits_of(page: Any, request: dict[str, Any], url: str) -> list[str]:
 def test_boosts_are_part_of_the_score(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo&q=hot+tea")
     before = hits_of(page, {"query": "hot tea"}, server)
-    page.get_by_role("button", name="Add for a value").click()
-    row = page.get_by_role("group", name="Points for a value")
+    page.get_by_role("button", name="Boost a value").click()
+    row = page.get_by_role("group", name="Boost a value")
     row.get_by_label("Field").select_option("kind")
     row.get_by_label("Value").fill("travel")
     row.get_by_label("Points").fill("5")
@@ -40,8 +40,8 @@ def test_boosts_are_part_of_the_score(server: str, visit: Visit) -> None:
     after = hits_of(page, {"query": "hot tea", "boosts": boosts}, server)
     assert after[0] == "rail" != before[0]
     expect(page.locator(".hit").first.locator(".parts")).to_contain_text("boost5.000")
-    page.get_by_role("button", name="Add for nearness").click()
-    near = page.get_by_role("group", name="Points for nearness")
+    page.get_by_role("button", name="Boost by date or nearness").click()
+    near = page.get_by_role("group", name="Boost by date or nearness")
     near.get_by_label("Decay").select_option("gauss")
     near.get_by_label("Origin").fill("1804")
     near.get_by_label("Half of it at").fill("10")
@@ -55,7 +55,7 @@ def test_boosts_are_part_of_the_score(server: str, visit: Visit) -> None:
         f"{server}/search", json={"collection": "demo", "query": "hot tea", "boosts": boosts}
     ).json()["hits"][0]["score"]
     assert float(shared.locator(".score").first.inner_text()) == pytest.approx(score, abs=0.0006)
-    shared.get_by_role("group", name="Points for nearness").get_by_role("button", name="Remove").click()
+    shared.get_by_role("group", name="Boost by date or nearness").get_by_role("button", name="Remove").click()
     hits_of(shared, {"query": "hot tea", "boosts": boosts[:1]}, server)
 
 
@@ -67,7 +67,7 @@ def test_fusion_by_ranks_and_groups(server: str, visit: Visit) -> None:
     page.get_by_role("slider", name="dense").fill("0")  # ranks are the server's: it is asked again
     weights = {"dense": 0, "sparse": 1, "colbert": 1}
     hits_of(page, {"query": "hot tea", "fusion": "rrf", "weights": weights}, server)
-    expect(page.get_by_text("These hits are re-ordered here.")).to_be_hidden()
+    expect(page.get_by_text("These hits are only re-ordered.")).to_be_hidden()
     page.get_by_label("One hit for each").select_option("kind")
     grouped = {"query": "hot tea", "fusion": "rrf", "weights": weights, "group_by": "kind"}
     hits_of(page, grouped, server)
@@ -134,7 +134,7 @@ def test_fields_with_their_counts_and_values(make_server: Any, visit: Visit) -> 
         table.get_by_role("row", name="place").wait_for()
         assert httpx.get(f"{url}/collections/demo").json()["fields"]["place"] == "keyword"
         table.get_by_role("link", name="travel").click()
-        cards = page.locator(".cards .card")
+        cards = page.locator(".documents tbody tr")
         expect(cards).to_have_count(1)
         expect(cards).to_contain_text("the train leaves the station")
         page.get_by_text("1 documents").wait_for()
@@ -142,7 +142,7 @@ def test_fields_with_their_counts_and_values(make_server: Any, visit: Visit) -> 
 
 def test_documents_in_the_order_of_a_field(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/documents?c=demo&o=year&d=1")
-    titles = page.locator(".card h2")
+    titles = page.locator(".documents tbody th")
     expect(titles).to_have_count(5)
     assert [each.split("\n")[0] for each in titles.all_inner_texts()[:3]] == [
         "green teatea",

@@ -115,7 +115,10 @@ export class Run {
   _count({ documents, skipped, fraction }, size) {
     this._written = this._before.documents + documents;
     this._progress.value = this._before.bytes + fraction * size;
-    this._counts.textContent = t("load.counts", { written: number(this._written), refused: number(this._before.skipped + skipped) });
+    const refused = this._before.skipped + skipped;
+    const share = this._progress.value / this._progress.max;
+    const counts = { written: number(this._written), refused: number(refused) };
+    this._counts.textContent = share > 0 && share < 1 ? t("load.of", { ...counts, total: number(Math.round((this._written + refused) / share)) }) : t("load.counts", counts);
   }
 
   _end(text, problem = null) {

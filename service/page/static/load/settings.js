@@ -1,7 +1,7 @@
 // What is said of files before they are loaded: how they are written, what their columns are, and how they are cut.
 
 import { field, h, select } from "../dom.js";
-import { KINDS } from "../fields.js";
+import { KINDS } from "../facets.js";
 import { t } from "../language.js";
 
 export const LEFT_OUT = "out";

@@ -4,7 +4,7 @@ import { writeAddress } from "../address.js";
 import { api, ApiError, collectionPath } from "../api.js";
 import { button, chips, field, h, replace, select } from "../dom.js";
 import { InputError } from "../errors.js";
-import { KINDS } from "../fields.js";
+import { KINDS } from "../facets.js";
 import { bytes, number, t } from "../language.js";
 import { errorNotice, remark } from "../notices.js";
 import { ACCEPTED, chosenFiles, droppedFiles, Source } from "./files.js";
@@ -85,7 +85,9 @@ class LoadView {
     this._chosen = {};
     const { problem, options } = this._found;
     this._columns = { text: options.text_field ?? "", title: options.title_field ?? "", id: options.id_field ?? "" };
-    if (problem && options.id_field === null) await this._ask(); // without a column of ids they are made of the content
+    this._guessed = this._source.texts || this._columns.text !== "" ? "" : longestColumn(this._found.columns, this._columns);
+    this._columns.text ||= this._guessed;
+    if (this._guessed || (problem && options.id_field === null)) await this._ask(); // without a column of ids they are made of the content
   }
 
   /** Asks what an import would read as all is chosen now; of several questions the last one counts. */
@@ -215,7 +217,8 @@ class LoadView {
     };
     const others = this._others();
     const uses = Object.fromEntries(others.map(({ name }) => [name, this._use(name)]));
-    return [columnControls(this._found.columns.map(({ name }) => name), this._columns, changed), usesTable(others, uses, this._target === "" ? null : this._fields(), used)];
+    const guessed = this._guessed && this._columns.text === this._guessed ? h("p", { class: "notice", text: t("load.guessed", { column: this._guessed }) }) : null;
+    return [guessed, columnControls(this._found.columns.map(({ name }) => name), this._columns, changed), usesTable(others, uses, this._target === "" ? null : this._fields(), used)];
   }
 
   /** Makes the collection where it shall be new, and loads into it. */
@@ -250,6 +253,13 @@ function previewed({ id, title, text, metadata }, names) {
     h("p", { class: "text", text: shown }),
     chips([...known, ...others].map((name) => [name, metadata[name]])),
   );
+}
+
+/** The column whose values are the longest texts, empty where none has texts. own: the columns of title and id. */
+function longestColumn(columns, { title, id }) {
+  const length = ({ name, samples }) => (name === title || name === id ? 0 : samples.reduce((sum, each) => sum + (typeof each === "string" && Number.isNaN(Number(each)) ? each.length : 0), 0) / samples.length || 0);
+  const best = columns.reduce((most, each) => (length(each) > length(most) ? each : most), { name: "", samples: [] });
+  return best.name;
 }
 
 /** A name that a collection may have, from what a file is called. */

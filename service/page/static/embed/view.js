@@ -1,10 +1,10 @@
 // The view of what the encoder sees: each token painted by its lexical weight, and where a text is cut.
 
-import { writeAddress } from "./address.js";
-import { api } from "./api.js";
-import { field, h, replace, select } from "./dom.js";
-import { number, t } from "./language.js";
-import { errorNotice } from "./notices.js";
+import { writeAddress } from "../address.js";
+import { api } from "../api.js";
+import { field, h, replace, select } from "../dom.js";
+import { number, t } from "../language.js";
+import { errorNotice } from "../notices.js";
 
 const TOP = 12; // of the heaviest tokens
 

@@ -1,15 +1,14 @@
 // The fields of a collection: their types, how many documents have them, and their commonest values.
 
-import { addressOf } from "./address.js";
-import { api, collectionPath } from "./api.js";
-import { ask } from "./dialogs.js";
-import { button, field as labelled, h, replace, select } from "./dom.js";
-import { filterText } from "./filters.js";
-import { number, t } from "./language.js";
-import { errorNotice, remark } from "./notices.js";
+import { addressOf } from "../address.js";
+import { api, collectionPath } from "../api.js";
+import { ask } from "../dialogs.js";
+import { button, field as labelled, h, replace, select } from "../dom.js";
+import { COUNTED, facetsOf, KINDS } from "../facets.js";
+import { filterText } from "../filters.js";
+import { number, t } from "../language.js";
+import { errorNotice, remark } from "../notices.js";
 
-export const KINDS = ["keyword", "integer", "number", "boolean", "datetime"];
-const COUNTED = ["keyword", "boolean"]; // types that have facets
 const VALUES = 6; // of each field
 
 /** The section of a collection's fields. signal: ends its requests. */
@@ -30,29 +29,12 @@ export class FieldsSection {
       return;
     }
     try {
-      const facets = await this._facets(names.filter((name) => COUNTED.includes(this._fields[name])));
+      const facets = await facetsOf(this._name, names.filter((name) => COUNTED.includes(this._fields[name])), VALUES, null, this._signal);
       const counts = await Promise.all(names.map((name) => this._count(name)));
       replace(this._place, fieldsTable(this._name, names.map((name, place) => ({ name, kind: this._fields[name], count: counts[place], facet: facets[name] }))));
     } catch (error) {
       if (error.name !== "AbortError") replace(this._place, errorNotice(error, () => this.load()));
     }
-  }
-
-  /** The commonest values of each field; a search brings them, whose query is a document, so that nothing is encoded. */
-  async _facets(names) {
-    if (names.length === 0) return {};
-    const { documents } = await api("GET", collectionPath(this._name, "documents"), { params: { limit: 1 }, signal: this._signal });
-    if (documents.length === 0) return {};
-    const json = {
-      collection: this._name,
-      query: { id: documents[0].id },
-      top_k: 1,
-      weights: { dense: 1, sparse: 0, colbert: 0 },
-      candidates: { dense: 1, sparse: 0 },
-      include: [],
-      facets: Object.fromEntries(names.map((name) => [name, VALUES])),
-    };
-    return (await api("POST", "/search", { json, signal: this._signal })).facets ?? {};
   }
 
   async _count(name) {

@@ -1,14 +1,15 @@
 // The view of collections: what they hold, their backups, and how to make and delete them.
 
-import { addressOf } from "./address.js";
-import { api, collectionPath } from "./api.js";
-import { ask, confirmed } from "./dialogs.js";
-import { documentsOf } from "./documents.js";
-import { button, field, h, replace } from "./dom.js";
-import { InputError } from "./errors.js";
-import { FieldsSection, KINDS } from "./fields.js";
-import { bytes, moment, number, t } from "./language.js";
-import { emptyNotice, errorNotice, remark } from "./notices.js";
+import { addressOf } from "../address.js";
+import { api, collectionPath } from "../api.js";
+import { ask, confirmed } from "../dialogs.js";
+import { documentsOf } from "../documents.js";
+import { button, field, h, replace } from "../dom.js";
+import { InputError } from "../errors.js";
+import { KINDS } from "../facets.js";
+import { FieldsSection } from "./fields.js";
+import { bytes, moment, number, t } from "../language.js";
+import { emptyNotice, errorNotice, remark } from "../notices.js";
 
 const LOOK = 2000; // milliseconds between two looks while segments are worked on
 
@@ -17,9 +18,8 @@ export async function show(root, values, signal) {
   const place = h("div");
   const load = async () => {
     const { collections } = await api("GET", "/collections", { signal });
-    const cards = collections.map((each) => new CollectionCard(each, signal, load));
+    const cards = collections.map((each) => new CollectionCard(each, signal, load, collections.length === 1));
     replace(place, cards.length ? h("ul", { class: "cards", "aria-label": t("collections.title") }, cards.map((each) => each.element)) : emptyNotice(t("search.noCollections"), t("search.noCollectionsText")));
-    await Promise.all(cards.map((each) => each.load()));
   };
   const add = async () => {
     if (await make()) await load();
@@ -63,7 +63,8 @@ function fieldsOf(text) {
 }
 
 class CollectionCard {
-  constructor(collection, signal, reload) {
+  /** open: whether its details are shown at first. */
+  constructor(collection, signal, reload, open) {
     this._name = collection.name;
     this._collection = collection;
     this._signal = signal;
@@ -77,15 +78,23 @@ class CollectionCard {
       [t("collections.kind"), collection.dense_kind],
       [t("collections.lexical"), collection.lexical + (collection.bm25 ? ` + BM25 (${collection.bm25_language})` : "")],
     ];
-    this.element = h(
-      "li",
-      { class: "card" },
-      h("div", { class: "row spread" }, h("h2", {}, collection.title || this._name, collection.title ? h("span", { class: "id", text: this._name }) : null), h("div", { class: "row" }, h("a", { class: "button", href: addressOf("load", { c: this._name }), text: t("nav.load"), "aria-label": `${t("nav.load")}: ${this._name}` }), h("a", { class: "button", href: documentsOf(this._name), text: t("collections.browse"), "aria-label": `${t("collections.browse")}: ${this._name}` }), button(t("delete"), () => this._delete(), { class: "quiet", "aria-label": `${t("delete")}: ${this._name}` }))),
+    const details = h(
+      "details",
+      {},
+      h("summary", { text: t("collections.details") }),
       this._numbers,
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: value })))),
       this._fields.element,
       h("section", {}, h("div", { class: "row spread" }, h("h3", { text: t("collections.backups") }), button(t("collections.backUp"), () => this._backUp(), { class: "quiet", "aria-label": `${t("collections.backUp")}: ${this._name}` })), this._problem, this._backups),
     );
+    details.addEventListener("toggle", () => details.open && this.load());
+    this.element = h(
+      "li",
+      { class: "card" },
+      h("div", { class: "row spread" }, h("h2", {}, collection.title || this._name, collection.title ? h("span", { class: "id", text: this._name }) : null, h("span", { class: "id", text: t("jobs.documents", { done: number(collection.documents) }) })), h("div", { class: "row" }, h("a", { class: "button", href: addressOf("load", { c: this._name }), text: t("nav.load"), "aria-label": `${t("nav.load")}: ${this._name}` }), h("a", { class: "button", href: documentsOf(this._name), text: t("collections.browse"), "aria-label": `${t("collections.browse")}: ${this._name}` }), button(t("delete"), () => this._delete(), { class: "quiet", "aria-label": `${t("delete")}: ${this._name}` }))),
+      details,
+    );
+    if (open) details.open = true;
   }
 
   async load() {

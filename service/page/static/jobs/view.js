@@ -1,10 +1,10 @@
 // The view of jobs: builds from files, with their progress.
 
-import { api, collectionPath } from "./api.js";
-import { ask } from "./dialogs.js";
-import { button, field, h, replace, select } from "./dom.js";
-import { moment, number, t } from "./language.js";
-import { emptyNotice, errorNotice } from "./notices.js";
+import { api, collectionPath } from "../api.js";
+import { ask } from "../dialogs.js";
+import { button, field, h, replace, select } from "../dom.js";
+import { moment, number, t } from "../language.js";
+import { emptyNotice, errorNotice } from "../notices.js";
 
 const LOOK = 1000; // milliseconds between two looks while a job runs
 
