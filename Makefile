@@ -10,7 +10,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 # compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo serve setup test test-slow test-all sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench endurance docs
+.PHONY: demo serve setup test test-slow test-all sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench endurance docs wheels
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -96,6 +96,12 @@ images: setup
 # The pages as a site, with a search that needs no server: build/site/index.html.
 docs: setup
 	$(BIN)/mkdocs build
+
+# What is published, in dist: the server's wheel for this kind of machine, and those of the clients. docs/publish.md says how.
+wheels: setup
+	rm -rf dist
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . $(patsubst %/pyproject.toml,./%,$(wildcard clients/*/pyproject.toml))
+	if command -v npm; then npm pack --silent --pack-destination dist ./clients/javascript; fi
 
 lint: style types
 

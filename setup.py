@@ -131,9 +131,22 @@ def compiler() -> list[str]:
     if importlib.util.find_spec("ziglang") is None:
         raise SystemExit("no C compiler: install ziglang, or name one in the variable CC")
     command = [sys.executable, "-m", "ziglang", "cc"]
-    if platform.libc_ver()[0] == "glibc":
+    if runs_on_manylinux():
         command += ["-target", f"{platform.machine()}-linux-gnu.{OLDEST_GLIBC}"]
     return command
+
+
+def runs_on_manylinux() -> bool:
+    """Whether modules run wherever glibc is as new as `OLDEST_GLIBC`, as Zig compiles them on Linux."""
+    return not os.environ.get("CC") and platform.libc_ver()[0] == "glibc"
+
+
+def wheel_options() -> dict[str, str]:
+    """For the wheel's name: CPython 3.11 or later, and the systems that its modules run on."""
+    options = {"py_limited_api": "cp311"}
+    if runs_on_manylinux():
+        options["plat_name"] = f"manylinux_{OLDEST_GLIBC.replace('.', '_')}_{platform.machine()}"
+    return options
 
 
 def digest(package: str) -> str:
@@ -151,5 +164,5 @@ if __name__ == "__main__":
             Extension(f"tercet.{package}.native.kernels", [], py_limited_api=True) for package in ERRORS
         ],
         cmdclass={"build_ext": BuildKernels},
-        options={"bdist_wheel": {"py_limited_api": "cp311"}},
+        options={"bdist_wheel": wheel_options()},
     )

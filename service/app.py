@@ -10,6 +10,7 @@ from typing import Unpack
 
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
+from fastapi.routing import APIRoute
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.staticfiles import StaticFiles
 
@@ -160,6 +161,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         "for every hit. Every error has the shape of `ErrorResponse`.",
         openapi_tags=TAGS,
         lifespan=lifespan,
+        servers=[{"url": settings.root_path}] if settings.root_path else None,
         redirect_slashes=False,
         openapi_url=None,
         docs_url=None,
@@ -172,6 +174,12 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     app.mount("/docs/static", StaticFiles(packages=[("fastapi_offline", "static")]))
     routes = [route for router in routers for route in router.routes]
     app.router.routes.extend(routes)
+    root_path = settings.root_path or ""
+    taken = {route.path.split("/")[1] for route in routes if isinstance(route, APIRoute)}
+    if root_path and root_path.split("/")[1] in taken:
+        raise SettingsError(
+            f"root_path {root_path} begins as a route of the server does; take another, such as /tercet"
+        )
     answer = install_error_handlers(app, routes, runtime.telemetry.count_refusal)
     key_file = None if settings.keys_file is None else KeyFile(settings.keys_file)
     keys = KeyRing(keys_of(settings), None if key_file is None else key_file.keys)
@@ -196,7 +204,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     cross_origin = CrossOrigin(settings.cors_origins)
     app.state.marks = Marks(cross_origin)
     hosts = AllowedHosts(names_of(settings))
-    app.state.entrance = Entrance(keys, hosts, cross_origin, runtime.gate, ledger)
+    app.state.entrance = Entrance(keys, hosts, cross_origin, runtime.gate, ledger, root_path)
     # The framework's outer layers would answer what is a bug, bound bodies and trace, as the edge does.
     inner = ExceptionMiddleware(AsyncExitStackMiddleware(app.router), handlers=app.exception_handlers)
     app.middleware_stack = Edge(

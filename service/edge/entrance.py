@@ -39,6 +39,8 @@ class Refusal:
 class Entrance:
     """One for all requests. In this order a head is judged: its form and host, its key, how late the server
     is, what the key may take, and whether a place is free.
+
+    root_path: before paths of requests where a proxy leaves it there.
     """
 
     keys: KeyRing
@@ -46,6 +48,7 @@ class Entrance:
     cross_origin: CrossOrigin
     gate: Gate
     ledger: Ledger
+    root_path: str = ""
 
     def judge(self, scope: Scope, waited_seconds: float = 0.0) -> Refusal | None:
         """Lets a request in, with its claim in its state and what its key may do, or refuses it.
@@ -54,7 +57,7 @@ class Entrance:
 
         waited_seconds: since its bytes could be read.
         """
-        scope["path"] = path = joined(scope["path"])
+        scope["path"] = path = self._below_root(joined(scope["path"]))
         state: dict[str, Any] = scope["state"]
         address = scope.get("client")
         client = address[0] if address else ""
@@ -90,6 +93,11 @@ class Entrance:
         """The way through the gate of a request that was let in."""
         claim: Claim | None = scope["state"].get(CLAIM)
         return Passage(self.gate, scope["path"], "" if claim is None else claim.client)
+
+    def _below_root(self, path: str) -> str:
+        """A path without the prefix of the server, as far as it has one."""
+        below = path.removeprefix(self.root_path)
+        return path if below[:1] not in ("", "/") else below or "/"
 
     @staticmethod
     def _take_place(claim: Claim) -> None:

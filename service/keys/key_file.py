@@ -20,7 +20,7 @@ from tercet.index.files.versions import FileVersion, version_of
 from tercet.service.exceptions import SettingsError
 from tercet.service.invalid_values import message_of
 from tercet.service.keys.access import Access, Names, Right
-from tercet.service.keys.keys import digest_of, id_of, is_key
+from tercet.service.keys.keys import digest_of, id_of, is_key, unread
 from tercet.service.load.pools import Pool
 
 LOOK_SECONDS = 1.0
@@ -79,7 +79,7 @@ def read_key_file(path: Path) -> Keys:
             raise SettingsError(f"keys file {path} has {size} bytes; the limit is {MAX_BYTES}")
         content = path.read_bytes()
     except OSError as error:
-        raise SettingsError(f"keys file {path}: {error.strerror}") from error
+        raise SettingsError(f"keys file {path}: {unread(error)}") from error
     found: dict[bytes, Access] = {}
     keys: dict[bytes, int] = {}
     ids: dict[str | None, int] = {}

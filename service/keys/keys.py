@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from tercet.service.exceptions import SettingsError
@@ -27,6 +28,13 @@ def id_of(digest: bytes) -> str:
     return digest.hex()[:KEY_ID_DIGITS]
 
 
+def unread(error: OSError) -> str:
+    """Why a file of keys was not read. In a container its user is not the one whose file it is."""
+    if isinstance(error, PermissionError):
+        return f"user {os.getuid()} may not read it; give it to that user (chown {os.getuid()})"
+    return str(error.strerror)
+
+
 def read_keys(path: Path) -> tuple[str, ...]:
     """The keys of a file, one a line; blanks around them and empty lines are dropped.
 
@@ -36,7 +44,7 @@ def read_keys(path: Path) -> tuple[str, ...]:
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
-        raise SettingsError(f"key file {path}: {error.strerror}") from error
+        raise SettingsError(f"key file {path}: {unread(error)}") from error
     keys = {number: line.strip() for number, line in enumerate(lines, start=1) if line.strip()}
     if not keys:
         raise SettingsError(f"key file {path} holds no key; write one a line")

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from fastapi import APIRouter
-from starlette.responses import FileResponse, Response
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -26,8 +27,14 @@ routes = APIRouter()
 
 
 @routes.get("/", include_in_schema=False)
-async def page() -> Response:
-    """The page, which holds no data: what it shows it asks for, with a key where the server has keys."""
+async def page(request: Request) -> Response:
+    """The page, which holds no data: what it shows it asks for, with a key where the server has keys.
+
+    Its links are relative, so a path prefix gets its slash first.
+    """
+    prefix: bytes = request.scope["raw_path"]
+    if not prefix.endswith(b"/"):
+        return RedirectResponse(f"{prefix.decode('ascii').rpartition('/')[2]}/")
     return FileResponse(STATIC / "index.html", headers=HEADERS)
 
 

@@ -42,6 +42,12 @@ class SettingsFields(BaseSettings):
     port: Annotated[int, OF_ALL, Panel.COMMON] = Field(
         8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one."
     )
+    root_path: Annotated[str | None, OF_ALL, Panel.ACCESS] = Field(
+        None,
+        pattern=r"^(/[A-Za-z0-9._~-]+)+$",
+        description="Path below which a proxy serves this server, such as /tercet. Requests may come with it "
+        "or without.",
+    )
     allowed_hosts: Annotated[Names, OF_ALL, Panel.ACCESS] = Field(
         (),
         description="Names that requests may give in Host, beside localhost and addresses; * is any. "

@@ -220,6 +220,26 @@ def test_a_page_elsewhere_cannot_reach_what_is_published(services: dict[str, dic
     assert set(published) == {"tercet", "search", "router"}
 
 
+def test_every_container_has_a_limit_of_memory(raw: dict[str, Any]) -> None:
+    assert {each["mem_limit"] for each in interpolate(raw)["services"].values()} == {"8g", "16g"}
+    given = interpolate(raw, {"TERCET_MEMORY": "24g", "TERCET_GPU_MEMORY": "30g"})["services"]
+    assert {name for name, each in given.items() if each["mem_limit"] == "30g"} == {"encoder-1", "encoder-2"}
+    assert given["tercet"]["mem_limit"] == "24g"
+
+
+def test_the_example_lists_every_variable_with_its_default(root: Path) -> None:
+    """Where it has one; others have an example."""
+    compose = (root / "docker-compose.yml").read_text(encoding="utf-8")
+    example = (root / ".env.example").read_text(encoding="utf-8")
+    table = (root / "docs" / "deploy.md").read_text(encoding="utf-8")
+    values = dict(re.findall(r"^# (\w+)=(.*)$", example, re.M))
+    assert set(values) == {name for name, _, _ in VARIABLE.findall(compose)}
+    for name, sign, default in VARIABLE.findall(compose):
+        assert f"`{name}`" in table, name
+        if sign == "-" and default not in ("", "/dev/null") and name != "TERCET_ALLOWED_HOSTS":
+            assert values[name] == default
+
+
 def test_volumes_are_declared_and_used(raw: dict[str, Any], services: dict[str, dict[str, Any]]) -> None:
     used = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", ())}
     assert used == set(raw["volumes"])

@@ -29,14 +29,15 @@ def parse_command(words: list[str]) -> None:
 
 
 def test_the_base_image_is_pinned_by_digest(dockerfile: Any) -> None:
-    (base,) = dockerfile.all("ARG")
+    base, *others = dockerfile.all("ARG")
     assert PINNED.match(base.value), base.value
     assert base.stage == -1, "an argument of a stage is unknown to FROM"
+    assert all(other.stage >= 0 for other in others)
     assert [entry.value for entry in dockerfile.all("FROM")] == ["${PYTHON} AS build", "${PYTHON}"]
 
 
 def test_both_images_stand_on_the_same_base(cpu: Any, gpu: Any) -> None:
-    assert cpu.last("ARG").value == gpu.last("ARG").value
+    assert cpu.all("ARG")[0].value == gpu.all("ARG")[0].value
 
 
 def test_every_copied_path_exists(dockerfile: Any, root: Path) -> None:
@@ -65,6 +66,20 @@ def test_the_image_carries_the_version_of_the_distribution(dockerfile: Any, root
     assert labels["org.opencontainers.image.version"] == project["version"]
     assert labels["org.opencontainers.image.licenses"] == project["license"]
     assert {"org.opencontainers.image.title", "org.opencontainers.image.description"} <= set(labels)
+    for label, argument in (("base.name", "PYTHON"), ("revision", "REVISION"), ("source", "SOURCE")):
+        assert labels[f"org.opencontainers.image.{label}"] == f"${{{argument}}}"
+        assert any(
+            each.stage == dockerfile.last("LABEL").stage and each.value.partition("=")[0] == argument
+            for each in dockerfile.all("ARG")
+        ), f"{argument} is unknown to the stage"
+
+
+def test_two_builds_of_one_revision_give_the_same_files(dockerfile: Any) -> None:
+    """The base by its digest, packages by the lock, and a time that wheels and bytecode go by."""
+    order = [(entry.keyword, entry.value.partition("=")[0].split()[0]) for entry in dockerfile.instructions]
+    assert order.index(("ARG", "SOURCE_DATE_EPOCH")) < order.index(("RUN", "pip"))
+    installs = [entry.value for entry in dockerfile.all("RUN") if entry.value.startswith("pip install")]
+    assert all("--constraint constraints.txt" in each for each in installs)
 
 
 def test_it_runs_as_a_user_by_number_who_owns_what_it_writes_to(dockerfile: Any) -> None:

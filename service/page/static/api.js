@@ -80,7 +80,7 @@ async function answered(method, path, { json, body, params, signal }) {
     if (key !== null) headers.Authorization = `Bearer ${key}`;
     if (json !== undefined) headers["Content-Type"] = "application/json";
     const sent = json === undefined ? body : JSON.stringify(json);
-    const response = await unlessGone(fetch(path + query, { method, headers, body: sent, signal, credentials: "omit", cache: "no-store" }));
+    const response = await unlessGone(fetch(`.${path}${query}`, { method, headers, body: sent, signal, credentials: "omit", cache: "no-store" }));
     if (response.status === 401 && (await newKey(key !== null))) continue;
     if (response.ok) return response;
     const answer = await answerOf(response);

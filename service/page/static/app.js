@@ -36,9 +36,9 @@ function frame(view) {
   const forget = hasKey() && h("button", { type: "button", class: "quiet", text: t("key.forget"), on: { click: () => (forgetKey(), location.reload()) } });
   replace(
     header,
-    h("a", { class: "brand", href: addressOf("search") }, h("img", { src: "/page/icon.svg", alt: "", width: 22, height: 22 }), "Tercet"),
+    h("a", { class: "brand", href: addressOf("search") }, h("img", { src: "page/icon.svg", alt: "", width: 22, height: 22 }), "Tercet"),
     h("nav", { "aria-label": t("nav") }, h("ul", {}, links)),
-    h("div", { class: "row tools" }, forget, h("a", { href: "/docs", text: t("api") }), language, theme),
+    h("div", { class: "row tools" }, forget, h("a", { href: "docs", text: t("api") }), language, theme),
   );
   header.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); // on a phone the line scrolls
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 
 import yaml
@@ -51,6 +52,8 @@ def _pods_problems(found: list[Document]) -> Iterator[str]:
             yield f"{name}: mounts {sorted(mounted)} of {sorted(volumes | claims.get(name, set()))}"
         for volume in spec.get("volumes", ()):
             yield from _secret_problems(name, volume.get("secret"))
+            if volume.get("configMap", {}).get("name", "") not in {"", *configs}:
+                yield f"{name}: no ConfigMap {volume['configMap']['name']}"
         for container in spec["containers"]:
             ports = {port["name"] for port in container["ports"]}
             for source in container.get("envFrom", ()):
@@ -58,11 +61,10 @@ def _pods_problems(found: list[Document]) -> Iterator[str]:
                     yield f"{name}: no ConfigMap {source['configMapRef']['name']}"
                 if source.get("secretRef", {}).get("name", "") not in {"", *VARIABLES}:
                     yield f"{name}: no Secret {source['secretRef']['name']}"
-            known: set[str] = set()
-            for variable in container.get("env", ()):
-                for unknown in set(GIVEN.findall(variable.get("value", ""))) - known:
-                    yield f"{name}: {variable['name']} has $({unknown}), which no variable before it is"
-                known.add(variable["name"])
+            known = {variable["name"] for variable in container.get("env", ())}
+            for mount in container["volumeMounts"]:
+                for unknown in set(GIVEN.findall(mount.get("subPathExpr", ""))) - known:
+                    yield f"{name}: a path has $({unknown}), which is no variable"
             for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
                 port = container.get(probe, {}).get("httpGet", {}).get("port")
                 if isinstance(port, str) and port not in ports:
@@ -139,8 +141,8 @@ def _monitor_problems(found: list[Document]) -> Iterator[str]:
             for service in services
             if chosen_by(spec["selector"], service["metadata"].get("labels", {}))
         ]
-        if len(chosen) != 1:
-            yield f"{named(each)}: chooses {len(chosen)} Services"
+        if not chosen:
+            yield f"{named(each)}: chooses no Service"
         for endpoint in spec["endpoints"]:
             names = {port["name"] for service in chosen for port in service["spec"]["ports"]}
             if endpoint["port"] not in names:
@@ -192,6 +194,20 @@ def settings_of(found: list[Document]) -> dict[str, dict[str, str]]:
     return of_pods
 
 
+def roles_of(found: list[Document]) -> dict[str, list[dict[str, str]]]:
+    """The settings that each pod of a StatefulSet has for itself, in the order of the pods."""
+    configs = {each["metadata"]["name"]: each["data"] for each in of_kind(found, "ConfigMap")}
+    return {
+        named(each): [
+            tomllib.loads(configs[volume["configMap"]["name"]][f"{number}.toml"])
+            for number in range(each["spec"]["replicas"])
+        ]
+        for each in of_kind(found, "StatefulSet")
+        for volume in each["spec"]["template"]["spec"]["volumes"]
+        if volume.get("configMap", {}).get("name") in configs
+    }
+
+
 def _variables_of(container: Document, configs: dict[str, dict[str, str]]) -> Iterator[tuple[str, str]]:
     """Those that are known here, as a container has them."""
     for source in container.get("envFrom", ()):
@@ -225,14 +241,19 @@ def _setting_problems(found: list[Document]) -> Iterator[str]:
                 yield f"{name}: {setting} names {value}, of {sorted(given)}"
             if setting in ("api_keys", "read_keys", "encoder_key", "shards_key"):
                 yield f"{name}: {setting} is a secret in the open"
-            if setting in ("follow", "publish_url"):
-                yield from _store_problems(name, value)
             for host, port in ADDRESS.findall(value):
                 yield from _address_problems(found, f"{name}, {setting}", host, int(port))
+    for name, roles in roles_of(found).items():
+        for role in roles:
+            for setting, value in role.items():
+                if setting not in Settings.model_fields:
+                    yield f"{name}: {setting} is no setting"
+                if setting in ("follow", "publish_url"):
+                    yield from _store_problems(name, value)
     encoders = {
         (settings["checkpoint"], settings.get("encoder_urls"))
         for name, settings in settings_of(found).items()
-        if "checkpoint" in settings and name != "StatefulSet encoder"
+        if "checkpoint" in settings and not name.endswith("encoder")
     }
     if len(encoders) > 1:
         yield f"pods have different encoders: {sorted(map(str, encoders))}"

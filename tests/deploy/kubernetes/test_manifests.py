@@ -13,7 +13,7 @@ import yaml
 from tercet.service.settings.settings import Settings
 from tests.deploy.kubernetes.hardening import hardening_problems
 from tests.deploy.kubernetes.manifests import FOLDER, OVERLAYS, documents, named, of_kind, pods, rendered
-from tests.deploy.kubernetes.references import most_replicas, reference_problems, settings_of
+from tests.deploy.kubernetes.references import most_replicas, reference_problems, roles_of, settings_of
 from tests.deploy.kubernetes.schemas import crd_problems, schema_problems
 from tests.docker.conftest import parse
 from tests.docker.test_dockerfiles import parse_command
@@ -77,7 +77,7 @@ SCHEMA_TYPOS = [
     ("gpu-encoders", "maxUnavailable: 1", "maxUnavailible: 1"),
     ("gpu-encoders", "averageValue: 500m", "averageValu: 500m"),
     ("sharded", "publishNotReadyAddresses:", "publishUnreadyAddresses:"),
-    ("replicated", "matchLabelKeys:", "matchLabelsKeys:"),
+    ("replicated", "podAntiAffinity:", "podAntiAffinities:"),
     (
         "ray",
         "automountServiceAccountToken: false\n          containers",
@@ -98,15 +98,15 @@ REFERENCE_TYPOS = [
     ("sharded", "http://shard-1.shard:8080", "http://shard-1.shard:8081"),
     (
         "sharded",
-        "app.kubernetes.io/component: shard\n  policyTypes",
-        "app.kubernetes.io/component: shards\n  policyTypes",
+        "app.kubernetes.io/component: shard\n      app.kubernetes.io/part-of: tercet\n  policyTypes",
+        "app.kubernetes.io/component: shards\n      app.kubernetes.io/part-of: tercet\n  policyTypes",
     ),
     ("sharded", "TERCET_CHECKPOINT: multi-m3", "TERCET_CHECKPOINT: minilm-m3"),
-    ("replicated", "|http://replica-1.replica:8080", "|http://replica-2.replica:8080"),
-    ("replicated", "value: s3://tercet/shard-$(SHARD)", "value: s3://tercet/shard-$(SHRAD)"),
-    ("replicated", "name: TERCET_FOLLOW", "name: TERCET_FOLOW"),
-    ("replicated", "name: TERCET_PUBLISH_URL", "name: TERCET_PUBLISHED_URL"),
-    ("replicated", "value: s3://tercet", "value: s4://tercet"),
+    ("replicated", "|http://shard-1-1.shard-1:8080", "|http://shard-1-2.shard-1:8080"),
+    ("replicated", "subPathExpr: $(ROLE).toml", "subPathExpr: $(ROEL).toml"),
+    ("replicated", "follow = ", "folow = "),
+    ("replicated", "publish_url = ", "published_url = "),
+    ("replicated", "s3://tercet", "s4://tercet"),
     ("replicated", "name: tercet-store", "name: tercet-stores"),
     ("ray", "read_keys_file:", "reads_keys_file:"),
     ("ray", "http://shard-1.shard:8080", "http://shards-1.shard:8080"),
@@ -197,17 +197,40 @@ def test_commands_are_ours(found: list[dict[str, Any]]) -> None:
 
 
 def test_all_shards_and_all_workers_that_there_can_be_are_named(found: list[dict[str, Any]]) -> None:
-    sets = {each["metadata"]["name"] for each in of_kind(found, "StatefulSet")}
     for settings in settings_of(found).values():
-        for setting, workloads in (("shards", ("shard", "replica")), ("encoder_urls", ("encoder",))):
+        for setting, component in (("shards", "shard"), ("encoder_urls", "encoder")):
             if setting in settings:
-                there = [workload for workload in workloads if workload in sets]
-                urls = settings[setting].split(",")
-                assert urls == [
-                    "|".join(f"http://{workload}-{number}.{workload}:8080" for workload in there)
-                    for number in range(most_replicas(found, there[0]))
+                there = [
+                    f"http://{name}-{number}.{name}:8080"
+                    for name in sets_of(found, component)
+                    for number in range(most_replicas(found, name))
                 ]
-                assert len({most_replicas(found, workload) for workload in there}) == 1
+                assert re.split(r"[,|]", settings[setting]) == there
+
+
+def sets_of(found: list[dict[str, Any]], component: str) -> list[str]:
+    """StatefulSets whose pods are this, in the order of their names."""
+    return sorted(
+        each["metadata"]["name"]
+        for each in of_kind(found, "StatefulSet")
+        if each["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"] == component
+    )
+
+
+def test_a_rollout_and_a_drain_leave_a_server_of_each_shard(texts: dict[str, str]) -> None:
+    """Pods of one StatefulSet are replaced one at a time, and one budget lets one of them go."""
+    found = documents(texts["replicated"])
+    (shards,) = {given["shards"] for given in settings_of(found).values() if "shards" in given}
+    sets = {each["metadata"]["name"]: each["spec"] for each in of_kind(found, "StatefulSet")}
+    budgets = {each["metadata"]["name"]: each["spec"] for each in of_kind(found, "PodDisruptionBudget")}
+    for servers in shards.split(","):
+        (name,) = {url.rpartition(".")[2].partition(":")[0] for url in servers.split("|")}
+        assert len(servers.split("|")) == sets[name]["replicas"] == 2
+        assert "updateStrategy" not in sets[name], "one at a time, the last first"
+        assert budgets[name] == {"maxUnavailable": 1, "selector": sets[name]["selector"]}
+        writer, replica = roles_of(found)[f"StatefulSet {name}"]
+        assert writer["publish_url"] == replica["follow"]
+        assert "follow" not in writer
 
 
 def test_nothing_is_reached_that_no_policy_lets_in(found: list[dict[str, Any]]) -> None:
@@ -286,9 +309,9 @@ def test_replicas_follow_what_a_patch_says(tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay), encoding="utf-8")
     found = documents(rendered(tmp_path))
     assert schema_problems(found) == reference_problems(found) == hardening_problems(found) == []
-    settings = settings_of(found)
-    assert settings["StatefulSet replica"]["follow"] == "s3://bucket/shard-$(SHARD)"
-    assert settings["StatefulSet shard"]["publish_url"] == "s3://bucket/shard-$(SHARD)"
+    for number in (0, 1):
+        writer, replica = roles_of(found)[f"StatefulSet shard-{number}"]
+        assert writer["publish_url"] == replica["follow"] == f"s3://bucket/shard-{number}"
 
 
 @pytest.mark.slow

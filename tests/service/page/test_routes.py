@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tercet.service.app import create_worker_app
+from tercet.service.app import create_app, create_worker_app
+from tercet.service.exceptions import SettingsError
 from tercet.service.page.routes import STATIC
+from tercet.service.settings.settings import Settings
 
 # As they are on the wire without compression.
 LARGEST_BYTES = 120_000  # of the files that every visit loads
@@ -55,6 +57,36 @@ async def test_nothing_else_is_served(client: httpx.AsyncClient, path: str) -> N
     assert answer.json()["error"]["code"] == "unknown_path"
 
 
+@pytest.mark.parametrize("prefix", ["", "/tercet"], ids=["a proxy cut the prefix", "it left it"])
+async def test_behind_a_path_prefix_all_that_the_pages_name_is_below_it(
+    make_client: Any, prefix: str
+) -> None:
+    async with make_client(api_keys="secret", root_path="/tercet") as client:
+        for page in ("/", "/docs"):
+            answer = await client.get(prefix + page)
+            assert answer.status_code == 200
+            named = re.findall(r'(?:href|src)="([^"#]+)"', answer.text)
+            assert len(named) > 2
+            for link in named:
+                assert not link.startswith("/"), link
+                assert (await client.get(f"{prefix}/{link}")).status_code == 200, link
+        for path in STATIC.rglob("*.js"):
+            asked = re.search(r"""(?:href|src): ["'`]/|(?:fetch|import)\(["'`]/""", path.read_text("utf-8"))
+            assert not asked, path
+        assert (await client.get(f"{prefix}/collections")).status_code == 401
+        key = {"Authorization": "Bearer secret"}
+        described = (await client.get(f"{prefix}/openapi.json", headers=key)).json()
+        assert described["servers"] == [{"url": "/tercet"}], "where its routes can be tried"
+        slash = await client.get("/tercet")
+        assert (slash.status_code, slash.headers["Location"]) == (307, "tercet/")
+        assert (await client.get("/tercets/", headers=key)).status_code == 404
+
+
+def test_a_prefix_that_a_route_has_is_refused() -> None:
+    with pytest.raises(SettingsError, match="root_path /search/x begins as a route of the server does"):
+        create_app(Settings(root_path="/search/x"))
+
+
 async def test_an_encoder_worker_has_no_page(make_client: Any) -> None:
     async with make_client(create=create_worker_app) as client:
         assert (await client.get("/")).status_code == 404
@@ -64,7 +96,7 @@ def test_the_page_is_small_and_loads_all_its_modules_at_once() -> None:
     files = [each for each in STATIC.iterdir() if each.is_file()]
     assert sum(each.stat().st_size for each in files) <= LARGEST_BYTES
     html = (STATIC / "index.html").read_text("utf-8")
-    named = set(re.findall(r'href="/page/([\w.]+\.js)"|src="/page/([\w.]+\.js)"', html))
+    named = set(re.findall(r'href="page/([\w.]+\.js)"|src="page/([\w.]+\.js)"', html))
     assert {a or b for a, b in named} == {each.name for each in files if each.suffix == ".js"}
 
 

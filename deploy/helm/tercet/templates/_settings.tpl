@@ -1,15 +1,15 @@
-{{/* Addresses of the pods of StatefulSets, those of a number together: (names, number). */}}
-{{- define "tercet.addresses" -}}
-{{- $names := index . 0 -}}
-{{- $all := list -}}
-{{- range $number := until (int (index . 1)) -}}
-{{- $urls := list -}}
-{{- range $name := $names -}}
-{{- $urls = append $urls (printf "http://%s-%d.%s:8080" $name $number $name) -}}
+{{/* What routers call, the servers of a shard together. (the chart's top) */}}
+{{- define "tercet.shards" -}}
+{{- $name := printf "%s-shard" (include "tercet.release" .) -}}
+{{- if eq .Values.layout "sharded" -}}
+{{- join "," (include "tercet.addresses" (list $name .Values.shards.replicas) | fromJsonArray) -}}
+{{- else -}}
+{{- $pairs := list -}}
+{{- range $number := until (int .Values.shards.replicas) -}}
+{{- $pairs = append $pairs (join "|" (include "tercet.addresses" (list (printf "%s-%d" $name $number) 2) | fromJsonArray)) -}}
 {{- end -}}
-{{- $all = append $all (join "|" $urls) -}}
+{{- join "," $pairs -}}
 {{- end -}}
-{{- join "," $all -}}
 {{- end -}}
 
 {{/* The settings of a part as YAML: those of its kustomization.yaml, and what values say. (the chart's top, part) */}}
@@ -26,14 +26,18 @@
 {{- $_ := set $settings "TERCET_CHECKPOINT" $top.Values.encoders.checkpoint -}}
 {{- else -}}
 {{- if eq $top.Values.layout "gpu-encoders" -}}
-{{- $_ := set $settings "TERCET_ENCODER_URLS" (include "tercet.addresses" (list (list "encoder") $top.Values.encoders.maxReplicas)) -}}
+{{- $name := printf "%s-encoder" (include "tercet.release" $top) -}}
+{{- $most := ternary $top.Values.encoders.maxReplicas $top.Values.encoders.minReplicas $top.Values.autoscalers -}}
+{{- $_ := set $settings "TERCET_ENCODER_URLS" (join "," (include "tercet.addresses" (list $name $most) | fromJsonArray)) -}}
 {{- $_ := set $settings "TERCET_ENCODER_KEY_FILE" "/run/secrets/tercet/internal" -}}
 {{- else -}}
 {{- $_ := set $settings "TERCET_CHECKPOINT" $top.Values.checkpoint -}}
 {{- end -}}
 {{- if eq $part "router" -}}
-{{- $names := ternary (list "shard" "replica") (list "shard") (eq $top.Values.layout "replicated") -}}
-{{- $_ := set $settings "TERCET_SHARDS" (include "tercet.addresses" (list $names $top.Values.shards.replicas)) -}}
+{{- $_ := set $settings "TERCET_SHARDS" (include "tercet.shards" $top) -}}
+{{- end -}}
+{{- if and $top.Values.ingress.enabled (ne $top.Values.ingress.path "/") (ne $part "shards") -}}
+{{- $_ := set $settings "TERCET_ROOT_PATH" $top.Values.ingress.path -}}
 {{- end -}}
 {{- $settings = mergeOverwrite $settings $top.Values.settings -}}
 {{- end -}}
@@ -43,5 +47,16 @@
 {{/* The name of a part's ConfigMap, which changes with what it holds, so that pods are replaced. */}}
 {{- define "tercet.settings-name" -}}
 {{- $prefix := dict "server" "server" "encoders" "encoder" "shards" "shard" "router" "router" -}}
-{{- printf "%s-settings-%s" (get $prefix (index . 1)) (include "tercet.settings" . | sha256sum | trunc 10) -}}
+{{- printf "%s-%s-settings-%s" (include "tercet.release" (index . 0)) (get $prefix (index . 1)) (include "tercet.settings" . | sha256sum | trunc 10) -}}
+{{- end -}}
+
+{{/* The tercet.toml of a shard and of its replica. (the chart's top, number of the shard) */}}
+{{- define "tercet.roles" -}}
+{{- $url := printf "%s%d" (index . 0).Values.replicas.follow (index . 1) -}}
+0.toml: {{ printf "publish_url = %q\npublish_keep = 3" $url | toJson }}
+1.toml: {{ printf "follow = %q" $url | toJson }}
+{{- end -}}
+
+{{- define "tercet.roles-name" -}}
+{{- printf "%s-shard-roles-%d-%s" (include "tercet.release" (index . 0)) (index . 1) (include "tercet.roles" . | sha256sum | trunc 10) -}}
 {{- end -}}
