@@ -4,7 +4,7 @@ import { h, webLink } from "./dom.js";
 
 const FENCE = /^\s*(```|~~~)/;
 const MARK = /^(?:(#{1,6})\s+|\s*(?:[-*+]|(\d{1,3})[.)])\s+)/; // of a heading, or of an item of a list
-const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|!?\[([^\]\n]+)\]\(([^()\s]+)\)/g;
+const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|!?\[([^\]\n]+)\]\(((?:[^()\s]|\([^()\s]*\))+)\)/g;
 
 /** The elements of a part of a text, from a position to another. leaf: gives the nodes of what lies between two positions. */
 export function markdownElements(text, from, to, leaf) {
