@@ -18,6 +18,12 @@ NONE_OF_THESE = (
 # Types of complaints: about a list that is over a setting, and about token ids where texts are wanted.
 TOO_MANY, TOKEN_IDS = "too_many", "token_ids"
 
+NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+# A pattern → what matches it, in words.
+PATTERNS: Mapping[str, str] = {
+    NAME_PATTERN: "1 to 64 of a to z, 0 to 9, - and _, a letter or digit first",
+}
+
 # Type of a complaint → what to use instead, with the limits of its context.
 REMEDIES: Mapping[str, str] = {
     "bool_parsing": "true or false",
@@ -95,6 +101,8 @@ def _remedy(name: str, detail: Mapping[str, Any]) -> str:
         key: int(limit) if isinstance(limit, float) and limit.is_integer() else limit
         for key, limit in detail.get("ctx", {}).items()
     }
+    if in_words := PATTERNS.get(str(limits.get("pattern"))):
+        return in_words
     if detail["type"] == "literal_error":
         alternatives = str(limits["expected"])
         limits["expected"] = _ALTERNATIVE.sub(lambda value: shown(literal_eval(value[0])), alternatives)

@@ -22,9 +22,9 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from tercet.index.documents.numbers import as_integer
 from tercet.service.invalid_values import LEAVE_OUT, NONE_OF_THESE, TOO_MANY, UnknownField
+from tercet.service.invalid_values import NAME_PATTERN as NAME_PATTERN
 from tercet.service.settings.settings import RequestLimits
 
-NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 LONGEST_NAME = 80  # characters that are looked at of a field that is none
 LISTED = "listed"  # type of the complaint about a list that ought to be in an object
 # What a field is called elsewhere → its names here, of which a body has one at most.

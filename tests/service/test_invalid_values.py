@@ -19,7 +19,7 @@ from tests.service.error_shape import error_of
         (
             "/search",
             {"collection": "No Name"},
-            'collection is "No Name"; use a string that matches ^[a-z0-9]',
+            'collection is "No Name"; use 1 to 64 of a to z, 0 to 9, - and _, a letter or digit first',
         ),
         ("/search", {"weights": {"dense": -1}}, "weights.dense is -1; use at least 0"),
         ("/search", {"weights": {"dense": 10**7}}, "weights.dense is 10000000; use at most 1000000"),

@@ -4,7 +4,8 @@ import { h, webLink } from "./dom.js";
 
 const FENCE = /^\s*(```|~~~)/;
 const MARK = /^(?:(#{1,6})\s+|\s*(?:[-*+]|(\d{1,3})[.)])\s+)/; // of a heading, or of an item of a list
-const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|!?\[([^\]\n]+)\]\(([^()\s]+)\)/g;
+// Lengths are bounded, so that a text of nothing but brackets takes no time.
+const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|!?\[([^[\]\n]{1,500})\]\(((?:[^()\s]|\([^()\s]{0,200}\)){1,2000})\)/g;
 
 /** The elements of a part of a text, from a position to another. leaf: gives the nodes of what lies between two positions. */
 export function markdownElements(text, from, to, leaf) {
