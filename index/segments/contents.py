@@ -144,12 +144,14 @@ def _length_faults(part: Bm25Segment) -> Iterator[Fault]:
     """
     indptr = part.forward.indptr
     of_words = np.append(part.terms.data, 0)[part.terms.offsets[:-1]] != ord(MARK)
+    of_words = np.append(of_words, True)  # what a token id beyond the terms counts as, a fault of its own
     for start in range(0, len(part.lengths), ROWS_AT_ONCE):
         edges = indptr[start : start + ROWS_AT_ONCE + 1]
         frequencies = part.forward.weights[edges[0] : edges[-1]].astype(np.float64)
         if not (frequencies == np.floor(frequencies)).all():
             yield f"{FORWARD}_weights", "a frequency is no whole number"
-        of_terms = of_words[part.forward.token_ids[edges[0] : edges[-1]]]
+        token_ids = part.forward.token_ids[edges[0] : edges[-1]]
+        of_terms = of_words[np.where((token_ids >= 0) & (token_ids < len(part.terms)), token_ids, -1)]
         totals = np.append(0, np.cumsum(frequencies * of_terms))
         if not np.array_equal(np.diff(totals[edges - edges[0]]), part.lengths[start : start + ROWS_AT_ONCE]):
             yield LENGTHS, "a length is not the sum of its document's frequencies"

@@ -95,7 +95,7 @@ def _create(services: Runtime, name: str, body: ShardCollectionRequest) -> dict[
         if present is None or present.documents or present.settings != settings:
             raise
         with services.own_collections.writing(name) as live:
-            part = live.join(part, keeps_id=body.claims)
+            part = live.join(part, keeps_id=bool(body.claims))
     return {"created": made, "part": None if part is None else part.collection}
 
 

@@ -27,7 +27,7 @@ class ShardCollectionRequest(Request):
     later_fields: dict[str, str]
     lineage: dict[str, Any] | None = None
     codebook: str | None = None
-    claims: bool = False
+    claims: bool | None = False
 
 
 class ShardFenceRequest(Request):

@@ -229,6 +229,7 @@ def test_what_clients_can_cause_has_a_status() -> None:
     own = {
         tercet.index.errors.SearchIndexError,
         tercet.index.errors.DeviceUnavailableError,
+        tercet.index.errors.NothingToTuneError,
         tercet.models.errors.ModelError,
         tercet.models.errors.CheckpointError,
     }

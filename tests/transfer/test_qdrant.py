@@ -135,7 +135,9 @@ def test_what_is_there_is_not_touched_without_a_word(make: Any, place: QdrantPla
     assert there.count("docs").count == 57
     there.create_collection("other", vectors_config={})
     there.close()
-    with pytest.raises(TargetExistsError, match="made of a collection with another bm25, fields, lexical"):
+    with pytest.raises(
+        TargetExistsError, match="made of a collection with another bm25, bm25_reading, fields, lexical"
+    ):
         pushed(collection_of(make, "idf"), place, resume=True)
     snapshot = collection.snapshot()
     with pytest.raises(TargetExistsError, match="was not made by an export"):

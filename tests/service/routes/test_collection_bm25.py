@@ -65,7 +65,7 @@ async def test_an_explanation_has_its_words(client: httpx.AsyncClient, words: Co
     for hit in (await answer(client, explain=True))["hits"]:
         explained = hit["explanation"]["bm25"]
         products = sum(word["product"] for word in explained)
-        assert hit["scores"]["bm25"] == pytest.approx(products, abs=1e-6)
+        assert hit["scores"]["bm25"] == pytest.approx(products, abs=5e-6)  # each is rounded
         for word in explained:
             assert word["product"] == pytest.approx(
                 0.05 * word["query_count"] * word["idf"] * word["document_weight"]

@@ -35,7 +35,7 @@ async def test_a_collection_is_made_like_another_once(client: httpx.AsyncClient)
         wanted = named(await settings_of(client, source), f"{source}-2")
         for created in (True, False):
             answer = await client.put(f"{SHARD}/{source}-2", json=wanted)
-            assert (answer.status_code, answer.json()) == (200, {"created": created})
+            assert (answer.status_code, answer.json()) == (200, {"created": created, "part": None})
         own, like = [(await client.get(f"/collections/{name}")).json() for name in (source, f"{source}-2")]
         told = {"name", "documents", "snapshot"}
         assert {k: v for k, v in like.items() if k not in told} == {
@@ -56,7 +56,10 @@ async def test_one_with_documents_or_of_other_settings_is_a_conflict(client: htt
     wanted = await settings_of(client)
     taken = await client.put(f"{SHARD}/demo", json=wanted)
     assert (taken.status_code, taken.json()["error"]["code"]) == (409, "collection_exists")
-    assert (await client.put(f"{SHARD}/new", json=named(wanted, "new"))).json() == {"created": True}
+    assert (await client.put(f"{SHARD}/new", json=named(wanted, "new"))).json() == {
+        "created": True,
+        "part": None,
+    }
     other = named({**wanted, "settings": {**wanted["settings"], "lexical": "idf"}}, "new")
     refused = await client.put(f"{SHARD}/new", json=other)
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "collection_exists")
