@@ -50,14 +50,19 @@ def serving(data: Path) -> Iterator[str]:
         port = probe.getsockname()[1]
     with subprocess.Popen([*COMMAND, "serve", "--data", str(data), "--port", str(port)], cwd=ROOT) as server:
         url = f"http://127.0.0.1:{port}"
-        while True:
-            try:
-                if httpx.get(f"{url}/ready").is_success:
-                    break
-            except httpx.TransportError:
+        try:
+            while not _is_ready(url):
                 time.sleep(0.2)
-        yield url
-        server.terminate()
+            yield url
+        finally:
+            server.terminate()
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/ready").is_success
+    except httpx.TransportError:
+        return False
 
 
 class Camera:
