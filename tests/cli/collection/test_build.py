@@ -49,7 +49,7 @@ def test_build_reports_what_it_did(tercet: Run, source: Path, data: Path) -> Non
     assert "small, snapshot 000001" in done.stdout
     assert "documents/s" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert "publishing" in done.stderr  # plain lines where standard error is no terminal
+    assert "indexing" in done.stderr  # plain lines where standard error is no terminal
     assert "\x1b" not in done.stdout + done.stderr
     assert collections(data) == ["small"]
 
