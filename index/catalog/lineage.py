@@ -9,10 +9,12 @@ neither gives a position that the other one gave.
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +121,14 @@ class Lineage:
     def write(self, folder: Path) -> None:
         """Writes it into a collection's folder."""
         write_json_atomically(
-            folder / LINEAGE_FILE, {"format_version": FORMAT_VERSION, "lineage": self.record}
+            folder / LINEAGE_FILE,
+            {"format_version": FORMAT_VERSION, "lineage": self.record, "sha256": self._digest},
         )
+
+    @property
+    def _digest(self) -> str:
+        """Of the record: an id that was altered would be that of another collection."""
+        return sha256(json.dumps(self.record, sort_keys=True).encode()).hexdigest()
 
     @staticmethod
     def read(folder: Path) -> Lineage | None:
@@ -130,8 +138,11 @@ class Lineage:
         except FileNotFoundError:
             return None
         record.require_version()
-        record.require_keys(("format_version", "lineage"))
-        return Lineage.of_record(record.part("lineage"))
+        record.require_keys(("format_version", "lineage", "sha256"))
+        lineage = Lineage.of_record(record.part("lineage"))
+        if record.values["sha256"] != lineage._digest:
+            raise record.damaged("its lineage does not have the checksum it was written with")
+        return lineage
 
 
 def goes_on(lineage: Lineage | None, position: int, former: Lineage | None, reached: int) -> bool:

@@ -103,7 +103,7 @@ def test_a_flipped_bit_in_any_file_is_found(collection: Collection, root: Path, 
     random = np.random.default_rng(4)
     collection.layout.verified.unlink()  # a note about the folder, none of its contents
     files = [path for path in collection.layout.folder.rglob("*") if path.is_file() and path.stat().st_size]
-    assert len(files) == 5 if packed else len(files) > 50
+    assert len(files) == 6 if packed else len(files) > 50
     for path in files:
         content = path.read_bytes()
         count = 100 if packed else 3
