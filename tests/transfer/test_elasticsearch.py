@@ -303,7 +303,7 @@ def test_push(make: Any, elastic: tuple[Elastic, str]) -> None:
         export(snapshot, target_at(url, snapshot.settings))
     assert export(snapshot, target_at(url, snapshot.settings), resume=True) == 57
     other = make("idf").snapshot()
-    with pytest.raises(TargetExistsError, match="another bm25, fields, lexical"):
+    with pytest.raises(TargetExistsError, match="another bm25, bm25_reading, fields, lexical"):
         export(other, target_at(url, other.settings), resume=True)
     assert export(other, target_at(url, other.settings), overwrite=True) == 57
     assert held.calls[-1] == "POST /docs/_refresh"

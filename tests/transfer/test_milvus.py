@@ -61,7 +61,7 @@ def test_push_then_query(
     assert there.query("docs", filter="", output_fields=["count(*)"])[0]["count(*)"] == 57
     there.close()
     other = make("float16").snapshot()
-    with pytest.raises(TargetExistsError, match="another bm25, token_codec"):
+    with pytest.raises(TargetExistsError, match="another bm25, bm25_reading, token_codec"):
         export(other, MilvusTarget(place, "docs", other.settings, 10), resume=True)
     assert export(other, MilvusTarget(place, "docs", other.settings, 10), overwrite=True) == 57
 
