@@ -10,7 +10,6 @@ import numpy as np
 from tercet.index.candidates import Hit, Weights
 from tercet.index.catalog.calibration import Calibration, features_of
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.languages.sample import NO_LANGUAGES
 from tercet.index.languages.weights import usual_weights
 from tercet.index.search.snapshot_query import FIRST_PAGE, SnapshotQuery
 from tercet.models.representations import OUTPUTS, Float64
@@ -87,7 +86,7 @@ def rated(
     Raises as `ReadableSnapshot.answer`.
     """
     # Those of a search without weights, whatever is stored for the collection.
-    usual = usual_weights((snapshot.known_languages or NO_LANGUAGES).same_language())
+    usual = usual_weights(snapshot.languages().same_language())
     leaders = hits if _has_leaders(query, usual) else snapshot.answer(_leading(query, usual)).hits
     if not leaders:
         return RatedHits(hits, [], confident=False)
