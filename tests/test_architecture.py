@@ -27,7 +27,7 @@ PACKAGES = {
 # Package → our packages that it may import besides itself.
 ARROWS = {
     "models": set(),
-    "index": {"models.representations", "models.cores", "models.priority"},
+    "index": {"models.representations", "models.cores", "models.files", "models.priority"},
     "ingest": {"models", "index"},
     "service": {"ingest", "models", "index"},
     "embedded": {"service", "models", "index"},

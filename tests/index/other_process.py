@@ -24,7 +24,7 @@ from tercet.index.writer import SegmentLimits
 from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 COUNTS = (5, 9, 7)
-LASTING = ("collection.json", "CURRENT", "LOCK", "manifests", "segments")
+LASTING = ("collection.json", "CURRENT", "LOCK", "lineage.json", "manifests", "segments")
 SETTINGS = CollectionSettings("demo", "tiny", "f", 4, 2, 20, fields={"version": "integer", "tags": "keyword"})
 
 

@@ -565,7 +565,7 @@ def test_servers_of_a_checkpoint_without_graphs_export_it_once(
     assert one == other
     assert {"dense", "sparse", "colbert"} <= set(one[0])
     infos = [client.get("/info").json()["encoder"] for _, client in started]
-    assert {info["engine"] for info in infos} == {"onnx"}
+    assert {info["engine"] for info in infos} == {"onnxruntime"}
     logs = "".join(path.read_text() for path in tmp_path.glob("log-*"))
     assert logs.count("is exported to") == 1
     assert logs.count("this one waits") <= 1  # none where the export had ended before the other looked

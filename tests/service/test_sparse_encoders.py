@@ -83,7 +83,8 @@ def test_from_embed_to_search(served: tuple[str, Path, str], tmp_path: Path) -> 
     settings = Settings(data=tmp_path, checkpoint=str(folder), engine=engine, device="cpu")
     with real_server(create_app(settings)) as url, httpx.Client(base_url=url, timeout=60) as client:
         described = client.get("/info").json()
-        assert described["encoder"]["engine"] == ("static" if kind == "static" else engine)
+        names = {"torch": "torch", "onnx": "onnxruntime"}
+        assert described["encoder"]["engine"] == ("static" if kind == "static" else names[engine])
         assert ("splade" in described["encoding_settings"]) == (kind != "static")
 
         body = {"inputs": ["wing air", "hello"], "input_type": "query"}
