@@ -25,7 +25,6 @@ from benchmarks.token_codecs import Encoded, codebook_of, encoded, filled
 from tercet.evaluation.metrics import measure
 from tercet.index.candidates import Weights
 from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec
-from tercet.ingest.codebook import DEFAULT
 from tercet.ingest.target import settings_for
 from tercet.models.checkpoint import SHIPPED
 from tercet.models.loader import load_encoder
@@ -63,7 +62,7 @@ def beside_maxsim_cpu(python: str, dimension: int, repeats: int) -> dict[str, fl
             times["maxsim-cpu"] = peer(python, "maxsim_scores.py", file, repeats)["median_ms"]
         except subprocess.CalledProcessError as error:
             print(f"{dimension} values: maxsim-cpu ended with {error.returncode}", flush=True)
-        for codec in ("int8", DEFAULT):
+        for codec in ("int8", "residual1"):
             collection = late.built(Path(folder), codec, documents)
             times[codec] = float(np.median(late.timed(collection, queries, repeats + 1)))
     return times
@@ -107,7 +106,7 @@ def beside_fast_plaid(python: str, found: Encoded, encoder: Any, repeats: int) -
         found_by: dict[str, tuple[list[list[str]], list[float]]] = {
             "fast-plaid": ([[found.ids[row] for row in each] for each in theirs["found"]], theirs["times"])
         }
-        codecs: tuple[TokenCodec, ...] = (DEFAULT, "residual4")
+        codecs: tuple[TokenCodec, ...] = ("residual1", "residual4")
         for codec in codecs:
             found_by[codec] = searched(Path(folder), codec, found, encoder, repeats)
     return {

@@ -37,7 +37,6 @@ from tercet.index.errors import CollectionNotFoundError
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_codecs import RESIDUAL_BITS
 from tercet.index.token_vectors.codebook_training import train_codebook
-from tercet.ingest.codebook import DEFAULT
 from tercet.ingest.target import settings_for
 from tercet.models.checkpoint import SHIPPED
 from tercet.models.encoder import Encoder, encode
@@ -146,8 +145,8 @@ def built(
     except CollectionNotFoundError:
         pass
     assert real.colbert is not None
-    codebook = train_codebook(real.colbert.vectors, RESIDUAL_BITS[DEFAULT])
-    settings = settings_for(name, encoder.info, {"token_codec": DEFAULT, "codebook": codebook})
+    codebook = train_codebook(real.colbert.vectors, RESIDUAL_BITS["residual1"])
+    settings = settings_for(name, encoder.info, {"token_codec": "residual1", "codebook": codebook})
     collection, corpus, started = Collection.create(root, name, settings), Corpus(real), time.monotonic()
     with collection.writer() as writer, ThreadPoolExecutor(1) as ahead:
         places = list(batches(documents))

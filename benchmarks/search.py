@@ -30,7 +30,7 @@ from tercet.models.loader import load_encoder
 from tercet.models.representations import Float64, Representations
 
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
-KINDS = {"default": [], "int8": ["--token-codec", "int8"]}
+KINDS = {"residual1": ["--token-codec", "residual1"], "int8": []}
 PASSES = 10
 LIMIT_MS = 2.5  # of the median search among cranfield's abstracts
 

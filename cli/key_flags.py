@@ -16,7 +16,8 @@ def refuse_key_flags(arguments: Sequence[str]) -> None:
         flag = argument.partition("=")[0]
         for name in KEY_SETTINGS:
             if flag == f"--{name.replace('_', '-')}":
+                variable = f"TERCET_{name.upper()}"
                 raise SettingsError(
                     f"{flag} is no flag: every user of this machine can read command lines. Put the key into "
-                    f"a file and name it with {flag}-file, or set TERCET_{name.upper()}; and replace it."
+                    f"a file and name that in {variable}_FILE, or set {variable}; and replace it."
                 )

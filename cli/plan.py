@@ -32,7 +32,7 @@ def plan(
     tokens: Annotated[int, typer.Option(min=1, max=8192, help="Of a document.")],
     qps: Annotated[float, typer.Option(parser=_between(0.001, 1e6), help="Searches a second.")],
     *,
-    codec: Annotated[TokenCodec, typer.Option(help="How token vectors are stored.")] = "residual1",
+    codec: Annotated[TokenCodec, typer.Option(help="How token vectors are stored.")] = "int8",
     recall: Annotated[float, typer.Option(parser=_between(0.01, 1), help="Of dense search.")] = 0.99,
     encoder: Annotated[EncoderName, typer.Option(help="Its sizes and its speed.")] = "bge-m3",
     bm25: Annotated[bool, typer.Option("--bm25", help="With BM25 as a fourth side.")] = False,

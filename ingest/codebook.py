@@ -24,11 +24,8 @@ from tercet.ingest.sources.files import Source, shown
 from tercet.ingest.sources.reader import DocumentReader
 from tercet.ingest.sources.reading import Reading
 from tercet.models.representations import Float32
-from tercet.models.texts.groups import estimated_tokens
 from tercet.models.texts.windows import WindowCutter
 
-DEFAULT: TokenCodec = "residual1"
-WORTH_LEARNING = 20_000  # token vectors; of fewer a codebook knows little, and int8 takes few bytes
 SHARE = 10  # one document of so many is drawn
 ENOUGH_VECTORS = 100_000  # of a small source more documents are drawn, until they have so many
 MOST_DOCUMENTS = 10_000
@@ -51,7 +48,6 @@ def codec_settings(
 ) -> dict[str, Any]:
     """The settings `token_codec` and `codebook` of a new collection, where they are not those of any other.
 
-    Without a codec that is asked for, a source of enough token vectors gets the smallest.
     cutter, on_error, reading: as for the build; cache: gets what is encoded, which the build need not encode
     again; progress: gets now and then a phase and the share of it that is done, and may raise.
     Raises SourceError for a bad record (with `on_error` "stop"), and where what is asked for needs a
@@ -64,20 +60,13 @@ def codec_settings(
                 "leave it out"
             )
         return {}
-    if requested is not None and requested not in RESIDUAL_BITS:
-        return {"token_codec": requested}
+    if requested not in RESIDUAL_BITS:
+        return {} if requested is None else {"token_codec": requested}
     documents = DocumentReader(source, on_error=on_error, reading=reading, tokenizer=encoder.tokenizer)
     texts, wanted = _drawn_texts(
         documents, cutter, encoder.info.max_length, lambda: progress("reading", documents.fraction)
     )
-    codec: TokenCodec = requested or DEFAULT
-    if requested is None:
-        vectors = sum(map(estimated_tokens, texts)) if encoder.info.colbert_dimension % 8 == 0 else 0
-        if vectors < WORTH_LEARNING:
-            return {}
     sample = _sample(encoder, texts, wanted, cache, lambda share: progress("sampling", share))
-    if requested is None and len(sample) < WORTH_LEARNING:
-        return {}
     if len(sample) < FEWEST_VECTORS or sample.shape[1] % 8:
         raise SourceError(
             f"{shown(source)} has {len(sample)} token vectors of {sample.shape[1]} values to learn a "
@@ -85,9 +74,9 @@ def codec_settings(
             "give more documents"
         )
     codebook: Codebook = train_codebook(
-        sample, RESIDUAL_BITS[codec], progress=lambda share: progress("learning", share)
+        sample, RESIDUAL_BITS[requested], progress=lambda share: progress("learning", share)
     )
-    return {"token_codec": codec, "codebook": codebook}
+    return {"token_codec": requested, "codebook": codebook}
 
 
 def _sample(

@@ -27,12 +27,11 @@ from tercet.models.representations import LexicalKind
 class RequestedSettings(TypedDict, total=False):
     """What is chosen for a new collection; what is None or not there is not.
 
-    dense_kind, dense_memory_bytes: by default auto and half of the memory. token_codec: by default residual1,
-    or int8 where the source has too few token vectors; the residual ones learn a codebook from some of the
-    documents first. token_pooling: how many tokens share one token vector, by default 1. title: for people.
-    lexical: by default what the encoder recommends. bm25: whether there is that side, by default not, and
-    bm25_language the language of its words. window: by default as long as the encoder reads; without windows
-    documents are cut there.
+    dense_kind, dense_memory_bytes: by default auto and half of the memory. token_codec: by default int8; the
+    residual ones learn a codebook from some of the documents first. token_pooling: how many tokens share one
+    token vector, by default 1. title: for people. lexical: by default what the encoder recommends. bm25:
+    whether there is that side, by default not, and bm25_language the language of its words. window: by
+    default as long as the encoder reads; without windows documents are cut there.
     """
 
     dense_kind: DenseKind | None

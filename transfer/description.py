@@ -31,13 +31,13 @@ FORMAT_VERSION = 1
 KEY = "tercet"
 
 
-def description_of(snapshot: Snapshot) -> dict[str, Any]:
-    """The record of a snapshot."""
+def description_of(snapshot: Snapshot, documents: int) -> dict[str, Any]:
+    """The record of a snapshot of which so many documents are exported."""
     window = snapshot.settings.window
     return {
         "format_version": FORMAT_VERSION,
         "snapshot": snapshot.name,
-        "documents": snapshot.documents,
+        "documents": documents,
         "settings": settings_record(snapshot.undivided().settings),
         "window": None if window is None else asdict(window),
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from tercet.index.documents.filters import Filter
 from tercet.index.snapshot import Snapshot
 from tercet.transfer.description import description_of
 from tercet.transfer.errors import TargetExistsError, TransferError
@@ -66,36 +67,40 @@ def export(
     snapshot: Snapshot,
     target: Target,
     *,
+    filter: Filter | None = None,
     overwrite: bool = False,
     resume: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> int:
-    """Writes all documents of a snapshot; returns how many.
+    """Writes all documents of a snapshot that a filter allows; returns how many.
 
-    target: for the settings of `snapshot.undivided()`.
+    target: for the settings of `snapshot.undivided()`. filter: over declared fields.
     overwrite: what is in the target's place is removed first; resume: documents are added to what an
     interrupted export left. progress: documents written, and all.
 
     Raises TargetExistsError, or TransferError that says what is in the target; an interrupt is raised as
-    one, with its message.
+    one, with its message. Raises InvalidQueryError for a filter that the collection cannot answer.
     """
-    if snapshot.documents == 0:
-        raise TransferError(f"collection {snapshot.settings.name!r} has no documents; nothing was exported")
-    target.limits.check(snapshot, target.name)
+    total = snapshot.count(filter)
+    if total == 0:
+        which = "no documents" if filter is None else "no document that the filter allows"
+        raise TransferError(f"collection {snapshot.settings.name!r} has {which}; nothing was exported")
+    target.limits.check(snapshot, target.name, filter)
     try:
-        target.begin(description_of(snapshot), overwrite=overwrite, resume=resume)
-        return _write(snapshot.undivided(), target, progress)
+        target.begin(description_of(snapshot, total), overwrite=overwrite, resume=resume)
+        parts = stored_documents(snapshot.undivided(), *target.batch, filter)
+        return _write(parts, target, lambda written: progress(written, total))
     finally:
         target.close()
 
 
-def _write(snapshot: Snapshot, target: Target, progress: Callable[[int, int], None]) -> int:
+def _write(parts: Iterable[StoredDocuments], target: Target, progress: Callable[[int], None]) -> int:
     written = 0
     try:
-        for documents in stored_documents(snapshot, *target.batch):
+        for documents in parts:
             target.write(documents)
             written += len(documents)
-            progress(written, snapshot.documents)
+            progress(written)
         target.finish()
     except (Exception, KeyboardInterrupt) as error:
         left = target.abandon(written)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tercet.index.candidates import Document
+from tercet.index.documents.filters import Filter
 from tercet.index.documents.store import decode_document
 from tercet.index.segments.stored import StoredRepresentations
 from tercet.index.snapshot import Snapshot
@@ -56,9 +57,13 @@ class StoredDocuments:
         return self.colbert.vectors[first:last]
 
 
-def stored_documents(snapshot: Snapshot, documents: int, tokens: int) -> Iterator[StoredDocuments]:
-    """All documents of a snapshot, in parts of at most so many documents and token vectors."""
-    for rows in snapshot.rows(documents, tokens):
+def stored_documents(
+    snapshot: Snapshot, documents: int, tokens: int, filter: Filter | None = None
+) -> Iterator[StoredDocuments]:
+    """All documents of a snapshot that a filter allows, in parts of at most so many documents and token
+    vectors. Raises InvalidQueryError for a filter that the collection cannot answer.
+    """
+    for rows in snapshot.rows(documents, tokens, filter):
         stored, everything = StoredRepresentations.of(rows), np.arange(len(rows))
         pairs = zip(rows.ids.take(everything), rows.contents.take(everything), strict=True)
         lexical = stored.sparse
@@ -83,9 +88,12 @@ class DocumentLimits:
     part_bytes: int | None = None
     token_vectors: int | None = None
 
-    def check(self, snapshot: Snapshot, target: str) -> None:
-        """Raises TransferError, naming the first document beyond a limit, before anything is written."""
-        for documents, rows, tokens in snapshot.sizes():
+    def check(self, snapshot: Snapshot, target: str, filter: Filter | None = None) -> None:
+        """Raises TransferError, naming the first document beyond a limit, before anything is written.
+
+        filter: of the documents that are exported.
+        """
+        for documents, rows, tokens in snapshot.sizes(filter):
             if self.token_vectors is not None and (tokens > self.token_vectors).any():
                 first = int(np.argmax(tokens > self.token_vectors))
                 raise TransferError(

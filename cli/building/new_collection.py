@@ -42,7 +42,7 @@ class NewCollectionFlags:
         typer.Option(
             help="Token vectors of a new collection. residual1, 2 and 4 keep so many bits of each value, "
             "and learn a codebook from the source first; sign keeps one bit, without learning. [default "
-            "int8; residual1 where the source has 20,000 token vectors to learn from]",
+            "int8]",
             show_default=False,
         ),
     ] = None

@@ -11,10 +11,12 @@ import typer
 
 from tercet.cli import options
 from tercet.cli.collection.export_targets import TargetFlags, To
+from tercet.cli.filters import Filters, checked_filter
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import counted, error_console
 
 if TYPE_CHECKING:
+    from tercet.index.candidates import Document
     from tercet.index.collection import Collection
     from tercet.index.snapshot import Snapshot
     from tercet.service.settings.settings import Settings
@@ -33,6 +35,7 @@ def export(
     to: ToOption,
     *,
     destination: TargetFlags,
+    filter: Filters = None,
     batch: Annotated[int, typer.Option(min=1, max=10_000, help="Documents of a request at most.")] = 100,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove what is there under this name first.")
@@ -60,27 +63,29 @@ def export(
     ] = False,
     encoding: options.EncoderFlags,
 ) -> None:
-    """Write all documents with their representations elsewhere, and a query that uses them to a file.
+    """Write documents with their representations elsewhere, and a query that uses them to a file.
 
     What is exported is the state at the beginning, also while a server writes the collection. Needs the extra
     of the target: tercet[parquet], tercet[qdrant] or tercet[milvus].
     """
     from tercet.cli.progress import count_progress
+    from tercet.index.documents.filters import parse_filter
     from tercet.transfer.push import export as push
 
     if overwrite and resume:
         raise typer.BadParameter("goes without --overwrite", param_hint="--resume")
     if query is not None and no_query:
         raise typer.BadParameter("goes without --query", param_hint="--no-query")
-    settings = encoding.settings()
+    settings, condition = encoding.settings(), checked_filter(filter)
+    allowed = None if condition is None else parse_filter(condition)
     with _snapshot(settings, name) as (collection, snapshot):
         target = destination.target(to, snapshot.undivided().settings, batch)
         encoded_query = None  # before anything is written, since the encoder may be another one
-        if not no_query and snapshot.documents:
-            text = query or _example(snapshot)
+        if not no_query and (first := snapshot.page(None, 1, allowed)):
+            text = query or _beginning(first[0])
             encoded_query = _query(settings, collection, snapshot, text, colbert=not destination.no_colbert)
         with count_progress("Exporting", "documents") as report:
-            done = push(snapshot, target, overwrite=overwrite, resume=resume, progress=report)
+            done = push(snapshot, target, filter=allowed, overwrite=overwrite, resume=resume, progress=report)
     remarks = error_console()
     for remark in target.remarks:
         remarks.print(f"Note: {remark}.", markup=False, soft_wrap=True)
@@ -153,7 +158,5 @@ def _query(
     return CollectionQuery.of(snapshot, text, encode(encoder, [text], "query"), sides, colbert=colbert)
 
 
-def _example(snapshot: Snapshot) -> str:
-    """How the first document begins."""
-    (document,) = snapshot.page(None, 1)
+def _beginning(document: Document) -> str:
     return " ".join((document.title or document.text).split()[:EXAMPLE_WORDS]) or document.id

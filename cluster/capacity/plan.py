@@ -26,7 +26,7 @@ class Workload:
     tokens: int  # of a document
     queries_per_second: float
     encoder: measured.EncoderName = "bge-m3"
-    codec: TokenCodec = "residual1"
+    codec: TokenCodec = "int8"
     recall: float = 0.99  # of dense search
     query_tokens: int = 15
     text_bytes: float = 0  # of a document, its title and metadata included

@@ -111,20 +111,20 @@ class StoredDocuments:
         """The document of a place. Raises DamagedIndexError."""
         return self._document((placed.segment, placed.row))
 
-    def rows(self, documents: int, tokens: int) -> Iterator[DocumentRows]:
-        """All documents as they are stored, segment by segment, in parts.
+    def rows(self, documents: int, tokens: int, filter: Filter | None = None) -> Iterator[DocumentRows]:
+        """All documents that a filter allows as they are stored, segment by segment, in parts.
 
-        documents, tokens: of a part at most; a document of more token vectors is a part by itself.
+        documents, tokens: of a part at most; a document of more token vectors is a part by itself. filter: as
+        for `page`.
         """
-        for segment in self._opened():
-            yield from rows_in_parts(segment, segment.rows_kept(), documents, tokens)
+        for segment, rows in self._allowed(filter):
+            yield from rows_in_parts(segment, rows, documents, tokens)
 
-    def sizes(self) -> Iterator[tuple[DocumentStore, Int64, Int64]]:
-        """Of each segment its documents, their rows int64[n] without deleted ones, and how many token vectors
-        each has, int64[n]; 1 where they are not stored.
+    def sizes(self, filter: Filter | None = None) -> Iterator[tuple[DocumentStore, Int64, Int64]]:
+        """Of each segment its documents, the rows int64[n] that a filter allows without deleted ones, and how
+        many token vectors each has, int64[n]; 1 where they are not stored. filter: as for `page`.
         """
-        for segment in self._opened():
-            rows = segment.rows_kept()
+        for segment, rows in self._allowed(filter):
             yield segment.documents, rows, segment.tokens_of(rows)
 
     def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None:
@@ -239,6 +239,13 @@ class StoredDocuments:
         if self._segments is None:
             raise SearchIndexError(f"snapshot {self.name} of {self.settings.name!r} is closed; open another")
         return self._segments
+
+    def _allowed(self, filter: Filter | None) -> Iterator[tuple[Segment, Int64]]:
+        """Each segment and the rows of it that a filter allows, ascending. Raises InvalidQueryError."""
+        condition = self._condition(filter)
+        for segment in self._opened():
+            allowed = segment.allowed(condition)
+            yield segment, segment.rows_kept() if allowed is None else allowed.rows
 
     def _condition(self, filter: Filter | None) -> Condition | None:
         """A filter as segments take it. Raises InvalidQueryError where it does not fit the fields."""

@@ -58,8 +58,8 @@ class CollectionRequest(Request):
     token_codec: Literal["float16", "int8", "sign", "none"] | None = Field(
         None,
         description="How token vectors are stored, by default `int8`, and `none` where the encoder has none; "
-        "`sign` keeps one bit for each value. `tercet collection build`, and a job that makes its "
-        "collection, learn a codebook from 20,000 token vectors or more, and make it `residual1` then.",
+        "`sign` keeps one bit for each value. The residual codecs, which `tercet collection build "
+        "--token-codec` takes, keep as few with a codebook that is learned from the source, and lose less.",
     )
     token_pooling: Annotated[int, Field(ge=1, le=LARGEST_POOLING), WHOLE] | None = Field(
         1,

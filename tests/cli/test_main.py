@@ -100,12 +100,13 @@ def test_wrong_usage_is_2(tercet: Run, arguments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "command", [("serve",), ("encoder",), ("collection", "build", "x.jsonl")], ids=" ".join
 )
-@pytest.mark.parametrize("flag", ["--api-keys", "--read-keys", "--encoder-key"])
+@pytest.mark.parametrize("flag", ["--api-keys", "--client-key"])
 @pytest.mark.parametrize("joined", [True, False])
 def test_a_key_is_no_flag(tercet: Run, command: tuple[str, ...], flag: str, joined: bool) -> None:
     done = tercet(*command, *([f"{flag}=s3cret"] if joined else [flag, "s3cret"]))
     assert done.returncode == 2
-    assert f"name it with {flag}-file, or set TERCET_" in done.stderr
+    variable = f"TERCET_{flag[2:].replace('-', '_').upper()}"
+    assert f"name that in {variable}_FILE, or set {variable};" in done.stderr
     assert done.stderr.count("\n") == 1
     assert "s3cret" not in done.stdout + done.stderr
 

@@ -17,6 +17,8 @@ ASKED = [
     "100",
     "--encoder",
     "minilm-m3",
+    "--codec",
+    "residual1",
 ]
 
 

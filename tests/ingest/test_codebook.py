@@ -26,6 +26,7 @@ from tercet.ingest.errors import BuildCancelledError, SourceError
 from tercet.ingest.progress import BuildProgress
 from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.target import settings_for
 from tercet.models.encoder import encode
 from tercet.models.representations import Representations
 from tercet.models.stream import Known, Watch
@@ -142,20 +143,9 @@ def test_progress_tells_of_learning_first(tmp_path: Path, eight: Any) -> None:
     assert (seen[0].documents, seen[0].tokens, seen[-1].documents) == (0, 0, 120)
 
 
-def test_the_default_depends_on_the_source(
-    tmp_path: Path, eight: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def default(encoder: Any, name: str) -> Any:
-        build_collection(LocalDocuments(encoder), tmp_path, name, source(tmp_path))
-        settings = Collection.open(tmp_path, name).settings
-        assert (settings.codebook is None) == (settings.token_codec == "int8")
-        return settings.token_codec
-
-    assert default(eight, "few") == "int8"
-    monkeypatch.setattr(codebook, "WORTH_LEARNING", 1500)
-    assert default(eight, "many") == "residual1"
-    assert default(eight, "few") == "int8"  # which exists
-    assert default(tiny, "four") == "int8"  # of 4 values a token
+def test_by_default_a_build_takes_the_codec_of_an_empty_collection(tmp_path: Path, eight: Any) -> None:
+    build_collection(LocalDocuments(eight), tmp_path, "built", source(tmp_path))
+    assert Collection.open(tmp_path, "built").settings == settings_for("built", eight.info, {})
 
 
 def test_nothing_is_created_where_no_codebook_can_be_learned(tmp_path: Path, eight: Any, tiny: Any) -> None:

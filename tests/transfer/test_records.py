@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tercet.index.documents.filters import parse_filter
 from tercet.transfer.errors import TransferError
 from tercet.transfer.records import DocumentLimits, stored_documents
 
@@ -36,6 +37,16 @@ def test_all_documents_that_are_not_deleted_leave_in_bounded_parts(make: Any, ki
             assert part.terms(row) == weights
             assert stored.colbert is not None
             assert np.array_equal(part.token_vectors(row), stored.colbert.vectors)
+
+
+def test_a_filter_says_which_documents_leave(make: Any) -> None:
+    snapshot = make("plain").snapshot()
+    latest = parse_filter({"gte": {"year": 2058}})
+    parts = list(stored_documents(snapshot, 8, 60, latest))
+    assert sorted(document.id for part in parts for document in part.documents) == ["d/58 é", "d/59 é"]
+    with pytest.raises(TransferError, match="token vectors; X takes 0"):
+        DocumentLimits(token_vectors=0).check(snapshot, "X", latest)
+    DocumentLimits(token_vectors=0).check(snapshot, "X", parse_filter({"gte": {"year": 3000}}))
 
 
 def test_a_document_beyond_a_limit_is_named_before_anything_is_written(make: Any) -> None:

@@ -21,9 +21,6 @@ def collections(data: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*/")) if folder.is_dir() else []
 
 
-PLAIN = ("--token-codec", "int8")  # nothing has to be learned before the first document is written
-
-
 def long_source(folder: Path) -> Path:
     """More than a machine encodes while a test waits; the first documents are mostly blanks, and quick."""
     path = folder / "long.jsonl"
@@ -113,7 +110,7 @@ def test_tokens_that_are_alike_may_share_a_vector(tercet: Run, source: Path) -> 
         counted: int = inspected["token_vectors"]
         return counted
 
-    each = vectors(*PLAIN)
+    each = vectors()
     shared = vectors("--token-codec", "sign", "--token-pooling", "2")
     assert 0.5 * each <= shared <= 0.7 * each  # half of each text's, the last one alone
 
@@ -246,9 +243,7 @@ def test_a_rebuild_keeps_settings_and_another_encoder_is_refused(
 
 def test_an_interrupted_build_leaves_nothing(start: Start, tmp_path: Path, data: Path) -> None:
     source = long_source(tmp_path)
-    with start(
-        "collection", "build", str(source), "--collection", "x", *PLAIN, "--progress", "json"
-    ) as process:
+    with start("collection", "build", str(source), "--collection", "x", "--progress", "json") as process:
         started_writing(process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -265,9 +260,7 @@ def test_a_killed_build_leaves_the_former_snapshot_or_none(
 
     def kill_a_build(left: int) -> None:
         """Once a segment is begun, so that it is left beside what was there."""
-        with start(
-            "collection", "build", str(long), "--collection", "x", *PLAIN, "--progress", "json"
-        ) as process:
+        with start("collection", "build", str(long), "--collection", "x", "--progress", "json") as process:
             started_writing(process)
             while not segments.exists() or len(list(segments.iterdir())) < left:
                 time.sleep(0.01)
@@ -289,7 +282,7 @@ def test_a_killed_build_leaves_the_former_snapshot_or_none(
 
 def test_a_build_ends_with_the_service_that_started_it(start: Start, tmp_path: Path, data: Path) -> None:
     """Closing its standard input is all that a killed service does."""
-    arguments = ("--collection", "x", *PLAIN, "--progress", "json", "--stop-with-stdin")
+    arguments = ("--collection", "x", "--progress", "json", "--stop-with-stdin")
     with start("collection", "build", str(long_source(tmp_path)), *arguments) as process:
         started_writing(process)
         process.communicate(timeout=60)  # closes its standard input

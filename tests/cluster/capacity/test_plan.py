@@ -205,7 +205,7 @@ def test_tokens_take_what_was_measured(codec: TokenCodec, small: float, large: f
     assert token_bytes(codec, 1024) == large
 
 
-BILLION = Workload(10**9, 150, 100.0, "minilm-m3", text_bytes=400)
+BILLION = Workload(10**9, 150, 100.0, "minilm-m3", "residual1", text_bytes=400)
 
 
 def test_a_billion_by_hand() -> None:

@@ -36,9 +36,8 @@ from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection
 from tercet.index.live.records import LiveLimits
-from tercet.index.token_codecs import RESIDUAL_BITS
+from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec
 from tercet.index.token_vectors.codebook_training import train_codebook
-from tercet.ingest.codebook import DEFAULT
 from tercet.ingest.target import settings_for
 from tercet.models.checkpoint import SHIPPED
 from tercet.models.encoder import encode
@@ -46,6 +45,7 @@ from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations
 
 DATA = ROOT.parent / "shared" / "data"
+CODEC: TokenCodec = "residual1"
 SAMPLE = 2_000  # documents that the codebook is learned from
 PUT, DELETED = 1000, 500
 LIMITS = LiveLimits(flush_documents=2_000)
@@ -166,10 +166,10 @@ def prepare(folder: Path, name: str, rounds: int) -> tuple[dict[str, dict[str, i
     sample = np.random.default_rng(0).permutation(len(judged.documents))[:SAMPLE]
     tokens = judged.encoded.colbert
     assert tokens is not None
-    codebook = train_codebook(tokens.take(sample).vectors, RESIDUAL_BITS[DEFAULT])
+    codebook = train_codebook(tokens.take(sample).vectors, RESIDUAL_BITS[CODEC])
     for collection in ("live", "built"):
         settings: CollectionSettings = settings_for(
-            collection, encoder.info, {"token_codec": DEFAULT, "codebook": codebook}
+            collection, encoder.info, {"token_codec": CODEC, "codebook": codebook}
         )
         Collection.create(folder, collection, settings)
     return {query: dict(grades) for query, grades in dataset.qrels.items()}, list(dataset.queries)
