@@ -26,7 +26,6 @@ from tercet.index.errors import InvalidQueryError
 from tercet.index.files.directory import make_folder
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.fusion import best
-from tercet.index.languages.weights import usual_weights
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_codecs import TokenCodec
 from tercet.ingest.build import build_collection
@@ -146,7 +145,7 @@ def evaluate(
                 **settings,
             )
             snapshot = Collection.open(root, COLLECTION).snapshot()
-            total = usual_weights(snapshot.languages().same_language()) if weights is None else weights
+            total = snapshot.languages().usual_weights() if weights is None else weights
             plan = planned(total)
             baseline = WordPieces(corpus, encoder)
             for dataset in group:

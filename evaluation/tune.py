@@ -21,7 +21,6 @@ from tercet.evaluation.weight_search import Choice, Fold, choose, cross_validate
 from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
 from tercet.index.catalog.defaults import SearchDefaults, Tuning
 from tercet.index.collection import Collection
-from tercet.index.languages.weights import usual_weights
 from tercet.index.snapshot import Snapshot
 from tercet.ingest.encoder_match import require_encoder
 from tercet.models.cores import usable_cores
@@ -126,7 +125,7 @@ def tune(
     )
     if not stored:
         plain = replace(tuning, tuned=tuning.plain)
-        usual = usual_weights(snapshot.languages().same_language()).of(collection.settings.sides)
+        usual = snapshot.languages().usual_weights().of(collection.settings.sides)
         defaults = former or SearchDefaults(usual, _setting(PLAIN_SUM, directions)[1], plain)
     confidence = None
     if collection.settings.sides == OUTPUTS:

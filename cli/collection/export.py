@@ -143,7 +143,6 @@ def _query(
 ) -> CollectionQuery:
     """The query of a text. Raises FingerprintMismatchError where the encoder is not the collection's."""
     from tercet.cli.encoders import encoder_of
-    from tercet.index.languages.weights import usual_weights
     from tercet.ingest.encoder_match import require_encoder
     from tercet.models.encoder import encode, with_adapter
     from tercet.transfer.queries import CollectionQuery
@@ -153,7 +152,7 @@ def _query(
     )
     require_encoder(snapshot.settings, encoder.info)
     defaults = collection.defaults()
-    usual = usual_weights(snapshot.languages().same_language())
+    usual = snapshot.languages().usual_weights()
     sides = usual if defaults is None else defaults.weights
     return CollectionQuery.of(snapshot, text, encode(encoder, [text], "query"), sides, colbert=colbert)
 

@@ -13,10 +13,12 @@ from typing import Annotated
 
 import numpy as np
 
+from tercet.index.candidates import Weights
 from tercet.index.documents.store import DocumentStore
 from tercet.index.errors import DamagedIndexError
 from tercet.index.files.packed_bytes import UInt64
 from tercet.index.languages.detection import CHARACTERS, language_of
+from tercet.index.languages.weights import usual_weights
 from tercet.models.representations import Bool, Int64, Shape
 
 SAMPLED = 256  # documents; the standard error of a share is at most .03
@@ -48,6 +50,10 @@ class LanguageSample:
         if told < max(LEAST_TOLD, len(self.languages) / 2):
             return 1.0
         return sum(count * (count - 1) for count in counts) / (told * (told - 1))
+
+    def usual_weights(self) -> Weights:
+        """What sides weigh where nobody says."""
+        return usual_weights(self.same_language())
 
 
 NO_LANGUAGES = LanguageSample(np.empty(0, np.uint64), ())

@@ -127,7 +127,12 @@ async def search_by_address(
 ) -> Response:
     """Find documents by an address alone, for a look: what `POST /search` answers to a text."""
     body = SearchRequest.model_validate({"collection": collection, "query": q, "top_k": top_k})
-    return await search(body=body, request=request, services=services, deadline=deadline)
+    try:
+        return await search(body=body, request=request, services=services, deadline=deadline)
+    except InvalidRequestError as error:
+        if error.param != "query":
+            raise
+        raise InvalidRequestError(f"q{str(error).removeprefix('query')}", "q", error.code) from error
 
 
 def _queries(body: SearchRequest, inputs: Sequence[QueryInput], limits: RequestLimits) -> list[SearchQuery]:

@@ -10,7 +10,6 @@ import numpy as np
 from tercet.index.candidates import Hit, Weights
 from tercet.index.catalog.calibration import Calibration, features_of
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.languages.weights import usual_weights
 from tercet.index.search.snapshot_query import FIRST_PAGE, SnapshotQuery
 from tercet.models.representations import OUTPUTS, Float64
 from tercet.service.collections.readable import ReadableSnapshot
@@ -86,7 +85,7 @@ def rated(
     Raises as `ReadableSnapshot.answer`.
     """
     # Those of a search without weights, whatever is stored for the collection.
-    usual = usual_weights(snapshot.languages().same_language())
+    usual = snapshot.languages().usual_weights()
     leaders = hits if _has_leaders(query, usual) else snapshot.answer(_leading(query, usual)).hits
     if not leaders:
         return RatedHits(hits, [], confident=False)

@@ -8,7 +8,6 @@ from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
 from tercet.index.languages.sample import NO_LANGUAGES
-from tercet.index.languages.weights import usual_weights
 from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
 
 
@@ -60,7 +59,7 @@ def weights_used(wanted: Weights | None, target: SearchTarget[ReadableSnapshot])
         return wanted
     if target.defaults is not None:
         return target.defaults.weights
-    return usual_weights((target.snapshot.known_languages or NO_LANGUAGES).same_language())
+    return (target.snapshot.known_languages or NO_LANGUAGES).usual_weights()
 
 
 def rerank_weights(target: SearchTarget[ReadableSnapshot]) -> Weights:

@@ -42,11 +42,12 @@ async def test_a_look_by_an_address_gives_what_the_body_does(client: httpx.Async
     for wrong, param in (
         ({"q": "tea"}, "collection"),
         ({"collection": "demo"}, "q"),
-        ({"top_k": 0}, "top_k"),
+        ({"collection": "demo", "q": " "}, "q"),
+        ({"collection": "demo", "q": "tea", "top_k": 0}, "top_k"),
     ):
-        whole = {"collection": "demo", "q": "tea"} if param == "top_k" else {}
-        refused = await client.get("/search", params={**whole, **wrong})
+        refused = await client.get("/search", params=wrong)
         assert (refused.status_code, refused.json()["error"]["param"]) == (422, param)
+        assert refused.json()["error"]["message"].startswith(f"{param} ")
     absent = await client.get("/search", params={"collection": "none", "q": "tea"})
     assert absent.json()["error"]["code"] == "collection_not_found"
 
