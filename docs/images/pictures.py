@@ -102,8 +102,8 @@ class Camera:
     @staticmethod
     def _embed(page: Page) -> None:
         page.get_by_role("textbox").first.fill(TEXT)
-        page.get_by_role("button", name="Embed").click()
-        page.locator(".tokens").wait_for()
+        page.get_by_role("button", name="Encode").click()
+        page.locator(".tokens", has_text="cabbage").wait_for()  # those of the example are there before
 
 
 def address(view: str, **values: str) -> str:
