@@ -111,7 +111,7 @@ def _defaults(defaults: SearchDefaults, settings: CollectionSettings) -> dict[st
     return {
         "weights": sides_record(defaults.weights, bm25=settings.bm25),
         "candidates": sides_record(defaults.candidates, bm25=settings.bm25),
-        "tuning": asdict(defaults.tuning),
+        "tuning": None if defaults.tuning is None else asdict(defaults.tuning),
     }
 
 
@@ -162,8 +162,10 @@ def _defaults_line(defaults: dict[str, Any] | None) -> str:
     if defaults is None:
         return "none stored"
     weights, candidates, tuning = defaults["weights"], defaults["candidates"], defaults["tuning"]
+    origin = "stored by hand"
+    if tuning is not None:
+        origin = f"nDCG@10 {tuning['tuned']:.4f} against {tuning['plain']:.4f} of 1, 1, 1 on held-out queries"
     return (
         f"weights {', '.join(f'{weight:g}' for weight in weights.values())}; "
-        f"candidates {', '.join(map(str, candidates.values()))}; "
-        f"nDCG@10 {tuning['tuned']:.4f} against {tuning['plain']:.4f} of 1, 1, 1 on held-out queries"
+        f"candidates {', '.join(map(str, candidates.values()))}; {origin}"
     )

@@ -142,7 +142,21 @@ export interface DecayBoost {
   at_scale?: number | null;
 }
 
-/** What searches use where they give no weights or candidates; `tercet tune` stores it. */
+/** How many documents each retriever proposes. BM25 proposes only where it has a weight. */
+export interface DefaultCandidates {
+  dense?: number;
+  sparse?: number;
+  bm25?: number | null;
+}
+
+/** What later searches of a collection use where they give no weights or candidates. */
+export interface DefaultsRequest {
+  weights: SearchWeightsRequest | "sum" | "miracl" | "mldr" | "flag";
+  candidates?: DefaultCandidates | null;
+}
+
+/** What searches use where they give no weights or candidates; `tercet tune` or `PUT
+/collections/{name}/defaults` stores it. */
 export interface DefaultsResponse {
   weights: WeightsResponse;
   candidates: CandidatesResponse;

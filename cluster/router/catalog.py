@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tercet.cluster.router.aliases import ShardedAliases
@@ -20,6 +20,7 @@ from tercet.cluster.shards.fleet import READ, Fleet
 from tercet.cluster.shards.refusals import lost_here, reading
 from tercet.cluster.shards.servers import WRITER, Ask, ShardServers
 from tercet.index.catalog.alike import united_settings
+from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.lineage import Lineage, ShardPart
 from tercet.index.catalog.settings import CollectionSettings, check_collection_name
 from tercet.index.documents.metadata import FieldType
@@ -150,6 +151,20 @@ class ShardedCatalog:
         self._known.forget(name)
         path = f"/collections/{check_collection_name(name)}"
         self._fleet.remove(path, CollectionNotFoundError, within(REMOVING_SECONDS))
+
+    def store_defaults(self, name: str, defaults: SearchDefaults | None) -> None:
+        """Has all shards store a collection's defaults, or remove them. Raises CollectionNotFoundError; where
+        one shard fails, a repeat stores them in the others.
+        """
+        path = f"/collections/{check_collection_name(name)}/defaults"
+        if defaults is None:
+            self._fleet.all(lambda shard: shard.json("DELETE", path))
+            return
+        candidates = asdict(defaults.candidates)
+        if not defaults.weights.bm25:
+            del candidates["bm25"]
+        body = {"weights": asdict(defaults.weights), "candidates": candidates}
+        self._fleet.all(lambda shard: shard.json("PUT", path, body))
 
     def statistics(self, name: str) -> ShardedStatistics:
         """What all shards hold of a collection. Raises CollectionNotFoundError."""

@@ -21,6 +21,7 @@ from tercet.cluster.router.snapshot import ShardedSnapshot
 from tercet.cluster.router.writer import ShardedWriter
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.positions import Positions
+from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
 from tercet.service.collections.positions import Position
@@ -204,6 +205,14 @@ class ShardedCollections:
         shards = self._shards
         try:
             shards.catalog.delete(name)
+        finally:
+            shards.known.pop(name, None)
+
+    def store_defaults(self, name: str, defaults: SearchDefaults | None) -> None:
+        """Stores defaults of searches in all shards: see `ShardedCatalog.store_defaults`."""
+        shards = self._shards
+        try:
+            shards.catalog.store_defaults(name, defaults)
         finally:
             shards.known.pop(name, None)
 

@@ -38,13 +38,13 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class SearchDefaults:
-    """Weights and candidates of a collection, and how they were found. confidence: how sure its searches are
-    of their hits, where that was fitted on its own judged queries.
+    """Weights and candidates of a collection, and how they were found, None where a person chose them.
+    confidence: how sure its searches are of their hits, where that was fitted on its own judged queries.
     """
 
     weights: Weights
     candidates: CandidateLimits
-    tuning: Tuning
+    tuning: Tuning | None = None
     confidence: Calibration | None = None
 
     def write(self, path: Path) -> None:
@@ -52,7 +52,9 @@ class SearchDefaults:
         record = asdict(self)
         if self.weights.bm25 == 0:  # then as in a collection without BM25
             del record["weights"]["bm25"], record["candidates"]["bm25"]
-        del record["confidence"]
+        del record["confidence"], record["tuning"]
+        if self.tuning is not None:
+            record["tuning"] = asdict(self.tuning)
         if self.confidence is not None:
             record["confidence"] = self.confidence.to_json()
         write_json_atomically(path, {"format_version": FORMAT_VERSION, **record})
@@ -65,8 +67,8 @@ class SearchDefaults:
         """
         record = Record.read(path, REMEDY)
         record.require_version()
-        calibrated = "confidence" in record.values
-        record = record.with_usual({"confidence": None})
+        calibrated, tuned = "confidence" in record.values, "tuning" in record.values
+        record = record.with_usual({"confidence": None, "tuning": None})
         record.require_keys(("format_version", *SearchDefaults.__slots__))
         weights = _weights(record.part("weights").with_usual(NO_WEIGHT))
         if weights.bm25 and not settings.bm25:
@@ -77,7 +79,8 @@ class SearchDefaults:
         candidates.require_keys(CandidateLimits.__slots__)
         limits = CandidateLimits(*(candidates.count(side, 1) for side in CandidateLimits.__slots__))
         confidence = Calibration.of(record.part("confidence")) if calibrated else None
-        return SearchDefaults(weights, limits, _tuning(record.part("tuning")), confidence)
+        tuning = _tuning(record.part("tuning")) if tuned else None
+        return SearchDefaults(weights, limits, tuning, confidence)
 
 
 def _weights(record: Record) -> Weights:

@@ -59,7 +59,8 @@ def defaults_from(record: Mapping[str, Any] | None) -> SearchDefaults | None:
     if record is None:
         return None
     weights, candidates = Weights(**record["weights"]), CandidateLimits(**record["candidates"])
-    found = SearchDefaults(weights, candidates, Tuning(**record["tuning"]))
+    tuning = record["tuning"]
+    found = SearchDefaults(weights, candidates, None if tuning is None else Tuning(**tuning))
     confidence = record.get("confidence")
     if confidence is None:
         return found

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -289,6 +289,21 @@ class CollectionRegistry:
         self.aliases.require_unnamed(name)  # before it is closed
         self._live.delete(name)
         self._forget(name)
+
+    def store_defaults(self, name: str, defaults: SearchDefaults | None) -> None:
+        """Has later searches of a collection, by its own name, use these where they say nothing else; None
+        removes what is stored. A calibration that is stored stays with new ones.
+
+        Raises CollectionNotFoundError or DamagedIndexError.
+        """
+        collection = Collection.named(self.root, name)
+        if defaults is None:
+            collection.remove_defaults()
+            return
+        former = collection.defaults()
+        if former is not None:
+            defaults = replace(defaults, confidence=former.confidence)
+        collection.store_defaults(defaults)
 
     def names(self) -> list[str]:
         """The names of all collections, in order."""

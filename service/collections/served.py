@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
 from tercet.service.collections.positions import Position
@@ -147,6 +148,8 @@ class Writes(WritableCollections, Protocol):
     def create(self, name: str, settings: CollectionSettings) -> CollectionDescription: ...
 
     def delete(self, name: str) -> None: ...
+
+    def store_defaults(self, name: str, defaults: SearchDefaults | None) -> None: ...
 
 
 class Backups(Protocol):

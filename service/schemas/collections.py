@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tercet.index.bm25.languages import Bm25Language
+from tercet.index.candidates import DEFAULT_CANDIDATES
 from tercet.index.catalog.settings import FEWER_FIELDS, MAX_FIELDS, MAX_TITLE
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.documents.metadata import FieldType
@@ -22,8 +23,10 @@ from tercet.service.schemas.base import (
     Request,
     at_most,
 )
+from tercet.service.schemas.search import PresetName, SearchWeightsRequest
 from tercet.service.schemas.search_answers import CandidatesResponse, WeightsResponse
 
+DefaultCount = Annotated[int, Field(ge=1, le=1_000_000), WHOLE]
 FIELD_COUNT = at_most(MAX_FIELDS, "fields are declared", FEWER_FIELDS)
 
 
@@ -117,8 +120,29 @@ class FieldsRequest(Request):
     )
 
 
+class DefaultCandidates(Request):
+    """How many documents each retriever proposes. BM25 proposes only where it has a weight."""
+
+    dense: DefaultCount = DEFAULT_CANDIDATES
+    sparse: DefaultCount = DEFAULT_CANDIDATES
+    bm25: DefaultCount | None = None
+
+
+class DefaultsRequest(Request):
+    """What later searches of a collection use where they give no weights or candidates."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"weights": {"dense": 1, "sparse": 0.5, "colbert": 1}}]}
+    )
+
+    weights: SearchWeightsRequest | PresetName
+    candidates: DefaultCandidates | None = Field(None, description="By default 200 of each retriever.")
+
+
 class DefaultsResponse(BaseModel):
-    """What searches use where they give no weights or candidates; `tercet tune` stores it."""
+    """What searches use where they give no weights or candidates; `tercet tune` or `PUT
+    /collections/{name}/defaults` stores it.
+    """
 
     weights: WeightsResponse
     candidates: CandidatesResponse

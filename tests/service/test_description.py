@@ -34,6 +34,7 @@ BODIES: dict[str, Any] = {
     "PUT /collections/{name}/documents": {"documents": [{"id": "tea", "text": "tea"}]},
     "PATCH /collections/{name}/documents/{document_id}": {"metadata": {}},
     "POST /collections/{name}/fields": {"fields": {"price": "number"}},
+    "PUT /collections/{name}/defaults": {"weights": "miracl"},
     "POST /collections/{name}/documents/get": {"ids": ["tea"]},
     "POST /collections/{name}/documents/update": {"ids": ["tea"], "metadata": {}},
     "POST /collections/{name}/documents/delete": {"ids": ["tea"]},
@@ -97,6 +98,8 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "GET /collections/{name}/stats",
         "POST /collections/{name}/merge",
         "POST /collections/{name}/fields",
+        "PUT /collections/{name}/defaults",
+        "DELETE /collections/{name}/defaults",
         "PUT /collections/{name}/documents",
         "GET /collections/{name}/documents",
         "POST /collections/{name}/documents/count",
@@ -214,7 +217,7 @@ async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClie
             if response.status_code == 202:
                 await client.delete(f"/jobs/{response.json()['id']}")
             seen += 1
-    assert seen == 12 + 24
+    assert seen == 13 + 24
 
 
 def schemas_of(value: Any) -> Iterator[dict[str, Any]]:

@@ -129,6 +129,19 @@ def test_searches_see_each_write(urls: tuple[str, str]) -> None:
         assert (f"new{number - 1}" in found) == (number % 3 != 2 and number > 0)
 
 
+def test_defaults_are_stored_in_all_shards(urls: tuple[str, str], shards: list[str]) -> None:
+    body = {"weights": {"dense": 1, "sparse": 0.5, "colbert": 1, "bm25": 0.25}, "candidates": {"dense": 17}}
+    for url in urls:
+        assert httpx.put(f"{url}/collections/demo/defaults", json=body, timeout=60).is_success
+    answer = compare(urls, {"collection": "demo", "query": "tea"})
+    assert (answer["weights"]["bm25"], answer["candidates"]["dense"]) == (0.25, 17)
+    for shard in shards:
+        stored = httpx.get(f"{shard}/collections/demo", timeout=60).json()["defaults"]
+        assert stored["weights"] == body["weights"]
+    for url in urls:
+        assert httpx.delete(f"{url}/collections/demo/defaults", timeout=60).json()["defaults"] is None
+
+
 def test_pages_keep_to_their_snapshot(urls: tuple[str, str]) -> None:
     router, _ = urls
     search = {"collection": "demo", "query": "tea", "top_k": 4}

@@ -43,6 +43,10 @@ def test_what_is_stored_is_read_and_can_be_removed(collection: Collection, root:
         "colbert": 1.251,
     }
     assert verify(root, "demo") == []
+    by_hand = SearchDefaults(Weights(1, 0.5, 1), CandidateLimits())
+    collection.store_defaults(by_hand)
+    assert collection.defaults() == by_hand
+    assert "tuning" not in json.loads(collection.layout.defaults.read_text())
     assert collection.remove_defaults()
     assert not collection.remove_defaults()
     assert inspect_collection(root, "demo").defaults is None

@@ -163,3 +163,29 @@ async def test_an_empty_collection_has_nothing_to_search_yet(client: httpx.Async
     response = await client.post("/search", json={"collection": "empty", "query": "tea"})
     assert response.status_code in (200, 404)
     assert (await client.get("/collections/empty/documents/x")).status_code == 404
+
+
+async def test_defaults_are_stored_used_and_removed(client: httpx.AsyncClient) -> None:
+    async def search() -> dict[str, Any]:
+        answer: dict[str, Any] = (
+            await client.post("/search", json={"collection": "demo", "query": "tea"})
+        ).json()
+        return {part: answer[part] for part in ("weights", "candidates")}
+
+    usual, path = await search(), "/collections/demo/defaults"
+    wanted = {"weights": {"dense": 1, "sparse": 0.25, "colbert": 2}, "candidates": {"dense": 50}}
+    stored = await client.put(path, json=wanted)
+    expected = {"weights": wanted["weights"], "candidates": {"dense": 50, "sparse": 200}}
+    assert (stored.status_code, stored.json()["defaults"]) == (200, expected)
+    assert await search() == expected
+    for wrong, param in (
+        ({"weights": {"bm25": 1}}, "weights.bm25"),
+        ({"weights": {"dense": 0, "sparse": 0, "colbert": 0}}, "weights"),
+        ({"weights": "sum", "candidates": {"dense": 0}}, "candidates.dense"),
+        ({"candidates": {"dense": 5}}, "weights"),
+    ):
+        refused = await client.put(path, json=wrong)
+        assert (refused.status_code, refused.json()["error"]["param"]) == (422, param)
+    assert (await client.delete(path)).json()["defaults"] is None
+    assert await search() == usual
+    assert (await client.put("/collections/none/defaults", json=wanted)).status_code == 404

@@ -187,7 +187,27 @@ DecayBoost = TypedDict(
     },
 )
 
-# What searches use where they give no weights or candidates; `tercet tune` stores it.
+# How many documents each retriever proposes. BM25 proposes only where it has a weight.
+DefaultCandidates = TypedDict(
+    "DefaultCandidates",
+    {
+        "dense": "NotRequired[int]",
+        "sparse": "NotRequired[int]",
+        "bm25": "NotRequired[int | None]",
+    },
+)
+
+# What later searches of a collection use where they give no weights or candidates.
+DefaultsRequest = TypedDict(
+    "DefaultsRequest",
+    {
+        "weights": "SearchWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag']",
+        "candidates": "NotRequired[DefaultCandidates | None]",
+    },
+)
+
+# What searches use where they give no weights or candidates; `tercet tune` or `PUT
+# /collections/{name}/defaults` stores it.
 DefaultsResponse = TypedDict(
     "DefaultsResponse",
     {
