@@ -16,6 +16,7 @@ from tercet.service.keys.keys import KEY_SETTINGS
 from tercet.service.settings.roles import Panel
 
 if TYPE_CHECKING:
+    from tercet.index.ledger.remote import RemoteLedgers
     from tercet.service.copies.following import Following
     from tercet.service.copies.moving import Moving
     from tercet.service.copies.publishing import Publishing
@@ -57,6 +58,7 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
                     following=_following(settings),
                     moving=_moving(settings),
                     publishing=_publishing(settings),
+                    ledgers=_ledgers(settings),
                 )
         run_server(app, settings)
 
@@ -87,10 +89,21 @@ def _publishing(settings: Settings) -> Publishing | None:
     """What publishes the server's collections, where a setting asks for it. Raises SettingsError."""
     if settings.publish_url is None:
         return None
+    from tercet.cluster.ledgers.chain import Trimming
     from tercet.cluster.snapshots.publishing import Publisher
 
     with _store_of("publish_url"):
-        return Publisher(settings.publish_url, settings.data, settings.publish_keep)
+        return Publisher(settings.publish_url, settings.data, settings.publish_keep, Trimming())
+
+
+def _ledgers(settings: Settings) -> RemoteLedgers | None:
+    """What has writes before they are acknowledged, where a setting asks for it. Raises SettingsError."""
+    if settings.ledger_url is None:
+        return None
+    from tercet.cluster.ledgers.store_ledger import ledgers_below
+
+    with _store_of("ledger_url"):
+        return ledgers_below(settings.ledger_url, settings.data)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ SearchIndexError
 ├── BackupNotFoundError
 ├── CollectionBusyError       another writer holds the collection
 ├── CollectionFencedError     it takes no writes, as it moves to other servers
+├── WriterReplacedError       another server writes it by now
 ├── FingerprintMismatchError  searched or written with another encoder
 ├── InvalidFieldError         a field cannot be declared as it is said
 ├── InvalidDocumentError      a document breaks a limit or lacks a part
@@ -88,6 +89,10 @@ class CollectionBusyError(SearchIndexError):
 
 class CollectionFencedError(SearchIndexError):
     """The collection takes no writes here, as it moves to other servers; nothing was written."""
+
+
+class WriterReplacedError(SearchIndexError):
+    """Another server writes the collection by now, and this one's writes are refused; nothing was written."""
 
 
 class FingerprintMismatchError(SearchIndexError):

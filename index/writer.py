@@ -21,6 +21,7 @@ from tercet.index.errors import CollectionNotFoundError, InvalidDocumentError, S
 from tercet.index.files.lock import ExclusiveLock
 from tercet.index.ledger.ledger import Ledger
 from tercet.index.ledger.records import NOTHING, LedgerEntry
+from tercet.index.ledger.remote import require_none
 from tercet.index.publisher import Publisher
 from tercet.index.segments.checks import check_batch
 from tercet.index.segments.rows import DocumentRows
@@ -91,6 +92,7 @@ class SnapshotWriter:
         try:
             self._settings = self._stored_settings().with_lineage(self._layout.folder)
             Fence.read(self._layout).require_open(self._settings.name)
+            require_none(self._layout)
             self._publisher = Publisher.of_build(self._layout, self._settings)
             self._name = self._publisher.next_name
         except BaseException:

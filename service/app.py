@@ -112,7 +112,12 @@ def create_app(settings: Settings, encoder: Encoder | None = None, **parts: Unpa
 
     Raises SettingsError where a part is missing that a setting asks for.
     """
-    for name, part in (("follow", "following"), ("snapshot_store", "moving"), ("publish_url", "publishing")):
+    for name, part in (
+        ("follow", "following"),
+        ("snapshot_store", "moving"),
+        ("publish_url", "publishing"),
+        ("ledger_url", "ledgers"),
+    ):
         if getattr(settings, name) is not None and parts.get(part) is None:
             raise SettingsError(
                 f"setting {name} (TERCET_{name.upper()}) is for the command tercet serve; unset it"

@@ -30,6 +30,7 @@ from tercet.index.errors import (
     UnforcedPublicationError,
     UnlikeCollectionsError,
     WriteOverloadedError,
+    WriterReplacedError,
     WriteTooLargeError,
     WriteUnknownError,
 )
@@ -114,6 +115,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     UnlikeCollectionsError: (409, "collections_differ"),
     CollectionBusyError: (409, "collection_busy"),
     CollectionFencedError: (503, "collection_fenced"),
+    WriterReplacedError: (409, "writer_replaced"),
     FingerprintMismatchError: (409, "fingerprint_mismatch"),
     DocumentChangedError: (409, "document_changed"),
     AmbiguousDocumentError: (409, "document_ambiguous"),

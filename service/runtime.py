@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from tercet.index.ledger.remote import RemoteLedgers
 from tercet.models.encoder import Encoder
 from tercet.models.errors import EncoderUnavailableError
 from tercet.service.collections.data_root import LOOK_SECONDS, DataRoot, WriteState
@@ -65,14 +66,15 @@ class SearchServices:
 class RuntimeParts(TypedDict, total=False):
     """What a server may be given besides. served: collections that others have, by default its own;
     following: what brings collections from elsewhere, which are then read only; moving: what copies
-    collections to an object store and from there; publishing: what publishes them; worker_transport: how
-    encoder workers are reached, by default by HTTP.
+    collections to an object store and from there; publishing: what publishes them; ledgers: what has their
+    operations elsewhere, too; worker_transport: how encoder workers are reached, by default by HTTP.
     """
 
     served: Served
     following: Following | None
     moving: Moving | None
     publishing: Publishing | None
+    ledgers: RemoteLedgers | None
     worker_transport: Transport | None
 
 
@@ -107,7 +109,7 @@ class Runtime:
         self.limits = limits if searches else replace(limits, characters=settings.max_body_bytes)
         self.own_collections = CollectionRegistry(
             settings.data / "collections",
-            LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
+            LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device, parts.get("ledgers")),
         )
         self.own_backups = CollectionBackups(self.own_collections, settings.data / "backups")
         own = Served(self.own_collections, self.own_collections, self.own_backups, builds=True)

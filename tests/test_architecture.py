@@ -149,6 +149,7 @@ CLUSTER_ORDER = [
     "objects",
     "shards",
     "snapshots",
+    "ledgers",
     "work",
     "building",
     "resharding",

@@ -144,13 +144,13 @@ class ShardedFlags(RayFlags):
         self.servers()
 
 
-def shard_servers(urls: str | None, shards: int) -> list[tuple[str, ...]]:
-    """The servers of so many shards, or none, by a flag. Raises typer.BadParameter."""
+def shard_servers(urls: str | None, shards: int | None = None) -> list[tuple[str, ...]]:
+    """The servers of so many shards, by default any, or none, by a flag. Raises typer.BadParameter."""
     try:
         servers = servers_of_shards(list(filter(None, (urls or "").split(","))))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--shard-urls") from None
-    if servers and len(servers) != shards:
+    if servers and shards is not None and len(servers) != shards:
         raise typer.BadParameter(
             f"names servers of {counted(len(servers), 'shard')}, and there are {counted(shards, 'shard')}",
             param_hint="--shard-urls",

@@ -14,6 +14,7 @@ from tercet.cli.collection import (
     build,
     export,
     listing,
+    promote,
     reshard,
     show,
     snapshots,
@@ -42,12 +43,13 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "restore": backup.restore,
     "push": snapshots.push,
     "pull": snapshots.pull,
+    "promote": promote.promote,
     "gc": snapshots.collect,
     "reshard": reshard.reshard,
     "export": export.export,
     "query": export.print_query,
 }
-NEW = {"list", "show", "search", "put", "get", "count", "update", "delete", "export", "query"}
+NEW = {"list", "show", "search", "put", "get", "count", "update", "delete", "promote", "export", "query"}
 FORMER = {name: command for name, command in COMMANDS.items() if name not in NEW} | {"inspect": show.show}
 
 

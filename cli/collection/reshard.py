@@ -58,6 +58,14 @@ def reshard(
         bool,
         typer.Option("--abort", help="Have the present shards take writes again after a --live that died."),
     ] = False,
+    map_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLLECTION",
+            help="Give a collection that was made through a router its map; --shard-urls names its shards.",
+            show_default=False,
+        ),
+    ] = None,
     ray: RayFlags,
     as_json: options.AsJson = False,
 ) -> None:
@@ -68,6 +76,9 @@ def reshard(
     """
     if abort:
         _abort(url, as_json=as_json)
+        return
+    if map_of is not None:
+        _map(url, map_of, shard_urls, as_json=as_json)
         return
     if shards is None:
         raise typer.BadParameter("is needed: how many shards there are to be", param_hint="--shards")
@@ -152,6 +163,26 @@ def _abort(url: str, *, as_json: bool) -> None:
     console().print(
         f"Collection {claimed.collection!r} stays in {counted(len(claimed.shards), 'shard')}, the map's "
         f"version {claimed.version}; they take writes.",
+        soft_wrap=True,
+    )
+
+
+def _map(url: str, name: str, shard_urls: str | None, *, as_json: bool) -> None:
+    from tercet.cluster.resharding.mapping import map_collection
+    from tercet.cluster.resharding.servers import opened_servers
+    from tercet.cluster.shards.client import ShardAccess
+
+    servers = shard_servers(shard_urls)
+    if not servers:
+        raise typer.BadParameter("is needed: the servers of its shards, in order", param_hint="--shard-urls")
+    with opened_servers(ShardAccess.of(options.settings_from())) as opened:
+        made = map_collection(url, name, servers, opened)
+    if as_json:
+        print_json({"collection": made.collection, "version": made.version})
+        return
+    console().print(
+        f"Collection {name!r} has a map of its {counted(len(servers), 'shard')}; have its routers follow it "
+        f"(tercet serve --shards {url}).",
         soft_wrap=True,
     )
 

@@ -96,7 +96,8 @@ def required_map(url: str) -> tuple[ObjectStore, ShardMap]:
     if found is None:
         raise NotInShardsError(
             f"{url} has no map of shards; give the URL that a build in shards went to (tercet collection "
-            "build --shards N --output URL)"
+            "build --shards N --output URL), or give a collection that was made through a router its map "
+            "(--map-of)"
         )
     return store, found
 

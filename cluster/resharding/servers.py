@@ -6,12 +6,15 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardAccess, ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.refusals import reading
+from tercet.index.catalog.lineage import Lineage, ShardPart
+from tercet.index.catalog.records import Record
 from tercet.service.copies.moving import Moved
 from tercet.service.load.deadlines import within
 from tercet.service.remote.http import HttpTransport
@@ -32,6 +35,17 @@ class MapServers:
         answers = self._fleet.all(lambda shard: shard.json("GET", "/collections"))
         with reading(self._fleet.clients[0].name):
             return {str(each["name"]) for answer in answers for each in answer["collections"]}
+
+    def parts(self) -> list[ShardPart | None]:
+        """Which part of a collection over shards each has; None of one that was made there by itself."""
+        answers = self._fleet.all(lambda shard: shard.json("GET", self._path))
+        with reading(self._fleet.clients[0].name):
+            return [
+                Lineage.of_record(Record.of(answer["lineage"], Path(self._path))).part
+                if answer["lineage"]
+                else None
+                for answer in answers
+            ]
 
     def push(self, folders: Sequence[str]) -> list[Moved]:
         """Has each publish what is written by now in its folder."""

@@ -2,7 +2,7 @@
 
 A part is there whole or not at all, as a write of that shard. A write over several is no transaction: where
 one shard fails, those that took their parts keep them, and the error says so. With an idempotency key a
-repeat completes it, since each shard knows the key.
+repeat completes it, since each shard knows the key, and one of them is asked first, whatever the write.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from tercet.service.shard.messages import COLLECTIONS
 
 DECLARING_SECONDS = 3600.0  # every document's metadata is read
 SMALL_BYTES = 2**20  # of a body that any shard takes
+NO_ID = ""  # of which no document can be
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +301,7 @@ class ShardedWriter:
         """What all parts together did."""
         taken: dict[int, Part] = {}
         failed: dict[str, Exception] = {}
-        for shard, found in self._fleet.outcomes(asks).items():
+        for shard, found in self._outcomes(asks, key).items():
             if isinstance(found, Exception):
                 failed[self._fleet.clients[shard].name] = self._seen(shard, found)
             else:
@@ -318,6 +319,27 @@ class ShardedWriter:
                 raise FencedPartsError(failure, done, frozenset(asks) - frozenset(taken))
             raise failure
         return ShardedWritten(str(position), sum(part.documents for part in taken.values()), tokens)
+
+    def _outcomes(self, asks: Mapping[int, Ask[Part]], key: WriteKey | None) -> dict[int, Part | Exception]:
+        """What shards do, by their numbers. The one that the key's hash names is the first: where it refuses
+        the key, as that of another write, no other is asked. So two writes under one key never both begin.
+        """
+        if key is None:
+            return self._fleet.outcomes(asks)
+        home = shard_of(key.key, len(self._fleet))
+        first = self._fleet.outcomes({home: asks[home] if home in asks else self._claim(key, home)})
+        if isinstance(first[home], Exception):
+            return first
+        return first | self._fleet.outcomes({shard: ask for shard, ask in asks.items() if shard != home})
+
+    def _claim(self, key: WriteKey, home: int) -> Ask[Part]:
+        """Has a shard without a part note the key: it is sent a delete that finds nothing."""
+        claim = self._json_part("POST", "/documents/delete", {"ids": [NO_ID]}, "deleted", key, home)
+
+        async def ask(client: ShardClient) -> Part:
+            return Part((await claim(client)).position, 0)
+
+        return ask
 
     def _seen(self, shard: int, failure: Exception) -> Exception:
         """A failure of a shard; where its writing server has not got the collection, and did not delete it,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from pathlib import Path
 from tercet.cluster.errors import ClusterError
 from tercet.cluster.objects.errors import UnreachableStoreError
 from tercet.cluster.objects.opening import open_store
+from tercet.cluster.objects.store import ObjectStore
 from tercet.cluster.snapshots.collecting import collect
 from tercet.cluster.snapshots.errors import OtherCollectionError, SnapshotError
 from tercet.cluster.snapshots.followed import FILE
@@ -57,10 +58,18 @@ class _Published:
 class Publisher:
     """Publishes a server's collections below a URL. Of one thread at a time, but for `close` and figures."""
 
-    def __init__(self, url: str, data: Path, keep: int | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        data: Path,
+        keep: int | None = None,
+        trim: Callable[[ObjectStore, int], None] = lambda _store, _position: None,
+    ) -> None:
         """data: the data root; keep: how many of the newest snapshots stay of each collection, and None for
-        all. The store is not asked yet. Raises StoreAddressError.
+        all; trim: is told of the store of each one that was published, and up to which position. The store is
+        not asked yet. Raises StoreAddressError.
         """
+        self._trim = trim
         self._store = open_store(url)
         self._keep = keep
         self._stages = data / "snapshots"
@@ -123,6 +132,7 @@ class Publisher:
             self._require_room_for_several()
             pushed = push(collection, store, self._stages, self._require_going)
             published.versions, published.number = versions, pushed.published.number
+            self._trim(store, pushed.published.manifest.ledger_position)
             if pushed.new:
                 log.info(
                     "collection %s is published as snapshot %s of %s: %d documents, %d bytes sent",

@@ -66,6 +66,11 @@ class CollectionLayout:
         return self.folder / "fence.json"
 
     @property
+    def remote(self) -> Path:
+        """`remote.json`, of a collection whose operations are kept elsewhere, too."""
+        return self.folder / "remote.json"
+
+    @property
     def ledger(self) -> Path:
         """`ledger.sqlite`, accepted operations that no segment has."""
         return self.folder / "ledger.sqlite"

@@ -34,6 +34,7 @@ from tercet.index.files.directory import remove_folder
 from tercet.index.files.lock import ExclusiveLock
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.ledger.ledger import Ledger
+from tercet.index.ledger.remote import Begun, RemoteLedger, require_none
 from tercet.index.live.adoption import Adoption, AdoptionMode, Build
 from tercet.index.live.committer import Committer
 from tercet.index.live.declaration import Declaration
@@ -104,11 +105,14 @@ class LiveCollection:
         observer: LiveObserver | None = None,
         device: Device = "cpu",
         threads: LiveThreads | None = None,
+        remote: RemoteLedger | None = None,
     ) -> None:
         """device: where dense search of published segments runs. threads: shared with other collections; by
-        default it has its own.
+        default it has its own. remote: has operations before they are acknowledged, and gives those that are
+        not here; a collection that had one is not opened without.
         """
         self._threads = threads
+        self._remote = remote
         self._collection = collection
         self._settings = collection.settings
         self._limits = limits
@@ -130,25 +134,44 @@ class LiveCollection:
                 threads = LiveThreads()
                 opened.callback(threads.close)
             layout = self._collection.layout
+            if self._remote is None:
+                require_none(layout)
             is_copied = not is_noted(layout)
             manifest = self._collection.verified_manifest()
             self._settings = CollectionSettings.read(layout.settings).with_lineage(layout.folder)
             state = self._published(manifest)
             ledger = opened.enter_context(Ledger.open(layout.ledger))
             state = replay(state, ledger.entries(state.position))
+            begun = Begun((), needs_snapshot=False)
+            if self._remote is not None:
+                begun = self._remote.begin(state.position)
+            if begun.entries:
+                ledger.append(begun.entries, least_position=state.position + 1)
+                state = replay(state, enumerate(begun.entries, state.position + 1))
             publisher = Publisher(layout, self._settings, manifest, self._device)
             remove_folder(layout.builds)  # none of which can be adopted any more
             fence = Fence.read(layout)
-            committer = Committer(ledger, state, threads.committers, self._observer, is_fenced=fence.closed)
+            committer = Committer(
+                ledger,
+                state,
+                threads.committers,
+                self._observer,
+                is_fenced=fence.closed,
+                remote=self._remote,
+            )
             opened.callback(committer.close)
             flush = Flush(publisher, committer, ledger, self._observer)
             merge = Merge(publisher, committer, self._observer, self._limits.merge_width)
             upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, threads)
             opened.callback(upkeep.close)
             resuming = Resuming(publisher, committer, flush)
-            if is_copied and state.position and not fence.closed:  # the original may have later writes
+            if is_copied and state.position and not fence.closed and self._remote is None:
+                # The original may have later writes; those of a remote ledger are all here.
                 resuming.run(*self.lineage.resumed(state.position, state.position))
                 note_verified(layout)
+            if begun.needs_snapshot and self._remote is not None:
+                flush.run()
+                self._remote.publish()
             self._parts = _Parts(
                 ledger,
                 committer,
@@ -365,7 +388,9 @@ class LiveCollection:
         InvalidNameError, InvalidDocumentError naming a document whose metadata has another type,
         CollectionBusyError while a build is under way, and what a flush raises; then none is declared.
         """
-        return self._running().declaration.run(fields)
+        settings = self._running().declaration.run(fields)
+        self._publish_remotely()
+        return settings
 
     def check_fields(self, fields: Mapping[str, FieldType]) -> None:
         """Raises what `declare` would at present, but for what its flush raises; nothing is declared."""
@@ -395,13 +420,16 @@ class LiveCollection:
         Raises FingerprintMismatchError for other settings, DamagedIndexError, OSError, or
         UnforcedPublicationError; after any but the last all is as before.
         """
-        return self._running().adoption.run(build, source, mode, mark, superseded)
+        name = self._running().adoption.run(build, source, mode, mark, superseded)
+        self._publish_remotely()
+        return name
 
     def resume(self, lineage: Lineage, position: int) -> None:
         """Goes on as a copy of this lineage, after a position above all that were given here: see
         `Lineage.resumed`. Raises as `Resuming.run`.
         """
         self._running().resuming.run(lineage, position)
+        self._publish_remotely()
 
     def join(self, part: ShardPart | None, *, keeps_id: bool = False) -> ShardPart | None:
         """Becomes this part of a collection over shards; returns which part it is. keeps_id: where it is this
@@ -430,6 +458,24 @@ class LiveCollection:
         CollectionBusyError where a later one has asked, or OSError.
         """
         return self._running().fencing.lift(version)
+
+    def end_remotely(self) -> None:
+        """Notes elsewhere that the collection is deleted, which whoever calls does next: it takes no writes
+        any more. Raises as `RemoteLedger` says.
+        """
+        remote = self._remote
+        if remote is not None:
+
+            def end(state: LiveState) -> LiveState:
+                remote.end()
+                return state
+
+            self._running().committer.change(end)
+
+    def _publish_remotely(self) -> None:
+        """Has what is no operation outlast the disk, where operations do."""
+        if self._remote is not None:
+            self._remote.publish()
 
     def _acknowledged(self, written: Written) -> Written:
         """Tells the upkeep that something was written."""

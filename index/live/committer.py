@@ -10,11 +10,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from tercet.index.catalog.fence import fenced
-from tercet.index.errors import SearchIndexError
+from tercet.index.errors import SearchIndexError, WriteUnknownError
 from tercet.index.ledger.ledger import Ledger
 from tercet.index.ledger.records import LedgerEntry
+from tercet.index.ledger.remote import RemoteLedger
 from tercet.index.live.operations import Operation, unchanged
 from tercet.index.live.records import LiveObserver, WriteKey, Written
+from tercet.index.live.replay import replay
 from tercet.index.live.state import LiveState
 from tercet.index.live.threads import Workers
 
@@ -57,8 +59,11 @@ class Committer:
         observer: LiveObserver | None = None,
         *,
         is_fenced: bool = False,
+        remote: RemoteLedger | None = None,
     ) -> None:
-        """workers: of which one at a time carries out what waits. is_fenced: operations are refused."""
+        """workers: of which one at a time carries out what waits. is_fenced: operations are refused. remote:
+        what has operations before the ledger has them.
+        """
         self._ledger = ledger
         self._workers = workers
         self._observer = observer or LiveObserver()
@@ -70,6 +75,7 @@ class Committer:
         self._working = False  # a worker carries out what waits, or is about to
         self._closed = False
         self._is_fenced = is_fenced
+        self._remote = remote
 
     @property
     def state(self) -> LiveState:
@@ -171,12 +177,18 @@ class Committer:
     def _commit(self, group: Sequence[_Waiting]) -> None:
         """Forces operations to the disk: all of them appear at once, or fail together."""
         started = time.perf_counter()
+        try:
+            self._settle()
+        except Exception as error:  # noqa: BLE001 - that of the remote ledger, which all callers get
+            for waiting in group:
+                waiting.written.set_exception(error)
+            return
         state, accepted, following = self._carried_out(group)
         entries = [operation.entry for operation in accepted if operation.entry is not None]
         applied = time.perf_counter()
         try:
             if entries:
-                last = self._ledger.append(entries, least_position=self._state.position + 1)
+                last = self._append(entries)
                 assert last == state.position  # noqa: S101 - this process alone writes the ledger
         except Exception as error:  # noqa: BLE001 - the disk's failure, which all callers get
             for operation in accepted:
@@ -192,6 +204,32 @@ class Committer:
         self._observer.wrote("log", logged - applied)
         if following:
             self._commit(following)
+
+    def _append(self, entries: Sequence[LedgerEntry]) -> int:
+        """Adds operations to the remote ledger, if there is one, and then to that here: what was acknowledged
+        is in both. Returns the position of the last.
+        """
+        first = self._state.position + 1
+        if self._remote is None:
+            return self._ledger.append(entries, least_position=first)
+        self._remote.append(first, entries)
+        try:
+            last = self._ledger.append(entries, least_position=first)
+        except SearchIndexError as error:
+            raise WriteUnknownError(
+                f"{error}; the write is in the remote ledger, and will be found once this disk has it, too"
+            ) from error
+        self._remote.appended()
+        return last
+
+    def _settle(self) -> None:
+        """Has the state and the ledger take up what the remote ledger has after an append that failed."""
+        entries = () if self._remote is None else self._remote.settle()
+        if self._remote is not None and entries:
+            first = self._state.position + 1
+            self._ledger.append(entries, least_position=first)
+            self._state = replay(self._state, enumerate(entries, first))
+            self._remote.appended()
 
     def _carried_out(
         self, group: Sequence[_Waiting]

@@ -17,6 +17,7 @@ from tercet.index.collection import Collection, delete_collection, list_collecti
 from tercet.index.dense.kinds import Device
 from tercet.index.errors import CollectionNotFoundError, SearchIndexError, TooManyFilesError
 from tercet.index.files.versions import version_of
+from tercet.index.ledger.remote import RemoteLedgers
 from tercet.index.live.collection import WRITER_FILES, LiveCollection
 from tercet.index.live.records import LiveLimits, LiveObserver
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
@@ -36,12 +37,14 @@ log = logging.getLogger("tercet")
 class LiveOptions:
     """How the collections of a server are opened to be written: each with these limits.
 
-    observer: is told what they do; device: where dense search of their published segments runs.
+    observer: is told what they do; device: where dense search of their published segments runs; remote: gives
+    the remote ledger of each, if they have such.
     """
 
     limits: LiveLimits = field(default_factory=LiveLimits)
     observer: LiveObserver = field(default_factory=LiveObserver)
     device: Device = "cpu"
+    remote: RemoteLedgers | None = None
 
 
 class OpenedCollection:
@@ -54,7 +57,10 @@ class OpenedCollection:
         """
         self._path = str(collection.layout.settings)
         self._version = version_of(self._path)
-        self._live = LiveCollection(collection, options.limits, options.observer, options.device, threads)
+        remote = None if options.remote is None else options.remote(collection.layout)
+        self._live = LiveCollection(
+            collection, options.limits, options.observer, options.device, threads, remote
+        )
         self._writers = 0
         self._closing = False
         self._used = time.monotonic()  # when somebody wrote last
@@ -219,6 +225,9 @@ class LiveCollections:
         Fence.read(CollectionLayout(self._root / check_collection_name(name))).require_open(name)
         if not CollectionLayout(self._root / check_collection_name(name)).settings.exists():
             delete_collection(self._root, name)  # which says so; no lock is kept for it
+        if self._options.remote is not None:
+            with self.writing(name) as live:
+                live.end_remotely()
         with self._lock_of(name):
             opened = self._opened.get(name)
             if opened is not None:

@@ -20,7 +20,12 @@ from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
 from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, require_kept
-from tercet.index.collection import Collection, collection_folders, list_collections
+from tercet.index.collection import (
+    Collection,
+    collection_folders,
+    delete_collection,
+    list_collections,
+)
 from tercet.index.dense.gpu import require_device
 from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
 from tercet.index.live.collection import LiveCollection
@@ -90,6 +95,7 @@ class CollectionRegistry:
         self._encoders = ReadFiles[tuple[str, str | None]]()
         self._counts = PublishedCounts(root)
         self._live = LiveCollections(root, options, closed=self._note_counts)
+        self._has_remotes = options.remote is not None
         self._opening_pool = Pool("opening", OPENING_THREADS)
         self._renewing_pool = Pool("renewing", RENEWING_THREADS)
         self.looking_pool = Pool("looking", LOOKING_THREADS)
@@ -277,8 +283,18 @@ class CollectionRegistry:
                 yield name, self._counts.of(name) if live is None else live.counts()
 
     def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
-        """An empty collection. Raises InvalidNameError or CollectionExistsError."""
-        return CollectionDescription(Collection.create(self.root, name, settings).settings, None, None, 0)
+        """An empty collection. Raises InvalidNameError or CollectionExistsError, and where there are remote
+        ledgers as `writing`; then there is none.
+        """
+        made = Collection.create(self.root, name, settings)
+        if self._has_remotes:
+            try:
+                with self._live.writing(name):  # publishes it
+                    pass
+            except BaseException:
+                delete_collection(self.root, name)
+                raise
+        return CollectionDescription(made.settings, None, None, 0)
 
     def delete(self, name: str) -> None:
         """Removes a collection and all it holds; searches and writes under way still finish.

@@ -25,6 +25,7 @@ from tercet.index.errors import (
     PositionLostError,
     SeveralCollectionsError,
     UnlikeCollectionsError,
+    WriterReplacedError,
 )
 from tercet.models.errors import AdapterNotFoundError, EncoderMemoryError
 from tercet.service.exceptions import (
@@ -53,6 +54,7 @@ KINDS: Mapping[Peer, Mapping[str, Callable[[str], Exception]]] = {
         "collections_differ": UnlikeCollectionsError,
         "collection_busy": CollectionBusyError,
         "collection_fenced": CollectionFencedError,
+        "writer_replaced": WriterReplacedError,
         "fingerprint_mismatch": FingerprintMismatchError,
         "document_changed": DocumentChangedError,
         "document_ambiguous": AmbiguousDocumentError,

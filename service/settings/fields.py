@@ -156,6 +156,11 @@ class SettingsFields(BaseSettings):
         description="URL below which this server publishes each of its collections whenever it changed, in a "
         "folder of its name, for others to follow.",
     )
+    ledger_url: Annotated[str | None, OF_SEARCH, Panel.COMMON] = Field(
+        None,
+        description="URL below which each write to this server's collections is before it is acknowledged, "
+        "so that none is lost with the disk. They are published there, too, as publish_url says.",
+    )
     publish_seconds: Annotated[float, OF_PUBLISHING, Panel.CLUSTER] = Field(
         60, gt=0, description="Pause between two looks for collections that changed and are to be published."
     )

@@ -120,6 +120,8 @@ class Settings(SettingsFields):
                 PREFIX,
                 stripped.pop("port"),
             )
+        if stripped.get("ledger_url"):
+            stripped.setdefault("publish_url", stripped["ledger_url"])
         return stripped
 
     @field_validator(
@@ -158,7 +160,12 @@ class Settings(SettingsFields):
         given = [name for name in ("shards", "follow", "backend") if getattr(self, name)]
         if len(given) > 1:
             raise SettingsError(f"collections have one place: give {' or '.join(given)}, not both")
-        for name in ("publish_url", "snapshot_store"):
+        if self.ledger_url not in (None, self.publish_url):
+            raise SettingsError(
+                f"ledger_url is {self.ledger_url}, and publish_url is {self.publish_url}: a ledger goes on "
+                "from what is published beside it, so give one URL, or ledger_url alone"
+            )
+        for name in ("publish_url", "snapshot_store", "ledger_url"):
             if given and getattr(self, name) is not None:
                 raise SettingsError(
                     f"{name} publishes a server's own collections, and with {given[0]} it has none: give it "

@@ -18,6 +18,7 @@ from tercet.cluster.building.settings import ShardedBuild
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.resharding.errors import ServersError
 from tercet.cluster.resharding.live import give_up, reshard_live
+from tercet.cluster.resharding.mapping import map_collection
 from tercet.cluster.resharding.reshard import Resharding
 from tercet.cluster.resharding.servers import MapServers, Opening
 from tercet.cluster.router.app import create_router_app
@@ -113,6 +114,31 @@ def test_more_and_fewer_shards_while_writers_never_stop(cluster: Cluster, one: s
         same(router, one)
     for name in ("f", "g"):
         assert verify(tmp_path / name / "collections", NAME) == []
+
+
+def test_a_collection_made_through_a_router_gets_a_map_and_moves(
+    cluster: Cluster, one: str, tmp_path: Path, tiny: Any
+) -> None:
+    cluster.url = (tmp_path / "made").as_uri()
+    two = [cluster.server(name) for name in ("a", "b")]
+    places = [(url,) for url in two]
+    made = create_router_app(Settings(data=tmp_path / "static", shards=tuple(two)), tiny)
+    with real_server(made) as router:
+        settings = {"fields": {"year": "integer"}, "bm25": True}
+        httpx.put(router + COLLECTION, json=settings).raise_for_status()
+        documents = {"documents": list(documents_of(one).values())}
+        httpx.put(router + DOCUMENTS, json=documents, timeout=60).raise_for_status()
+    with pytest.raises(ServersError, match=r"1 of 2, 0 of 2; name all of its shards, in the order"):
+        map_collection(cluster.url, NAME, places[::-1], cluster.opened)
+    assert map_collection(cluster.url, NAME, places, cluster.opened).version == 1
+    assert map_collection(cluster.url, NAME, places, cluster.opened).version == 1
+    with pytest.raises(ServersError, match=f"has a map already, of collection '{NAME}'"):
+        map_collection(cluster.url, "other", places, cluster.opened)
+    router = cluster.router("router")
+    with writing([router], one):
+        assert moved(cluster, [cluster.server(name) for name in ("c", "d", "e")]).version == 2
+    wait_for_version(router, 2)
+    same(router, one)
 
 
 def dying(opened: Opening, at: int) -> Opening:

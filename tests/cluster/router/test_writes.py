@@ -281,7 +281,7 @@ def test_a_change_that_one_shard_refuses_and_no_other_has_documents_for_is_refus
     assert error_of(CLIENT.post(f"{url}{DOCUMENTS}/update", json=change)) == (422, "invalid_document")
     kept = CLIENT.get(f"{url}{DOCUMENTS}/{documents[0]['id']}").json()
     assert kept["metadata"] == metadata
-    for key, year, said in (("k", "old", 422), ("k", 2002, 409), ("l", 2002, 200)):
+    for key, year, said in (("k", "old", 422), ("k", 2002, 200), ("k", 2003, 409), ("l", 2003, 200)):
         keyed = {**change, "metadata": {"year": year}, "idempotency_key": key}
         assert CLIENT.post(f"{url}{DOCUMENTS}/update", json=keyed).status_code == said
 
@@ -548,6 +548,25 @@ def test_a_repeat_under_its_key_changes_nothing(servers: Servers) -> None:
     assert count(url) == 0
 
 
+@pytest.mark.parametrize("key", [*"ac"], ids=["known by the first", "known by the second"])
+def test_a_key_of_another_write_is_refused_before_any_shard_writes(servers: Servers, key: str) -> None:
+    url, _ = servers.over(2)
+    (here,), there = ids_in(0, 2), ids_in(1, 2, 2)
+    assert put(url, here, idempotency_key=key).status_code == 200
+    others = [lambda: put(url, [here, *there], idempotency_key=key)]
+    others.append(lambda: put(url, there, idempotency_key=key))
+    for other in others:
+        assert error_of(other()) == (409, "idempotency_key_reused")
+    assert count(url) == 1
+    assert put(url, here, idempotency_key=key).json()["upserted"] == 1
+
+    raced = f"{key}-raced"
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda id: put(url, id, idempotency_key=raced), there))
+    assert sorted(each.status_code for each in answers) == [200, 409]
+    assert count(url) == 2
+
+
 def test_a_lost_shard_is_named_and_a_repeat_completes_the_write(servers: Servers) -> None:
     url, shards = servers.over(3)
     ids = [id for shard in range(3) for id in ids_in(shard, 3, 2)]
@@ -587,9 +606,10 @@ def test_a_shard_that_does_not_answer_ends_no_write_to_another(servers: Servers,
     url = servers.start("router", shards=f"{shard},{silent}")
     headers = {"X-Request-Timeout": "4"}
     (here,), (there,) = ids_in(0, 2), ids_in(1, 2)
+    keys = iter(ids_in(0, 2, 3))  # that the shard knows which answers
 
     def written(*ids: str) -> httpx.Response:
-        body = {"documents": [{"id": id, "text": "tea"} for id in ids], "idempotency_key": "-".join(ids)}
+        body = {"documents": [{"id": id, "text": "tea"} for id in ids], "idempotency_key": next(keys)}
         return CLIENT.put(f"{url}{DOCUMENTS}", json=body, headers=headers)
 
     assert written(here).json()["position"] == "1.0"

@@ -1,0 +1,1 @@
+"""Ledgers of collections on an object store, so that no acknowledged write is lost with a server's disk."""

@@ -1,0 +1,83 @@
+"""The objects of a ledger on a store: `ledger/000000000001` and so on, each created once.
+
+Who creates a number has it. So of two writers one learns of the other by its next number, and nobody needs a
+clock. What snapshots hold is removed; steps of writers stay, as a former one may still come to their number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from tercet.cluster.ledgers.batch import Batch
+from tercet.cluster.objects.errors import ObjectMissingError
+from tercet.cluster.objects.store import ObjectStore
+
+FOLDER = "ledger"
+READ_AT_ONCE = 16
+_FILE = re.compile(rf"{FOLDER}/([0-9]{{12}})")
+
+
+def batch_path(number: int) -> str:
+    """Where the batch of a number lies."""
+    return f"{FOLDER}/{number:012d}"
+
+
+def read_batch(store: ObjectStore, number: int) -> Batch:
+    """The batch of a number. Raises ObjectMissingError or DamagedObjectError."""
+    path = batch_path(number)
+    return Batch.of_content(store.get(path), number, f"{store.url}/{path}")
+
+
+def listed_numbers(store: ObjectStore) -> list[int]:
+    """The numbers that are there, ascending."""
+    named = (_FILE.fullmatch(each.path) for each in store.list(FOLDER))
+    return sorted(int(found[1]) for found in named if found)
+
+
+def read_tail(store: ObjectStore, position: int) -> list[Batch]:
+    """The batches from the one that leads up to a position on, in order; none of a collection that was
+    deleted, but for that step itself. Empty where there are none at all.
+
+    Raises ObjectMissingError where they are removed meanwhile, as a snapshot holds them, or
+    DamagedObjectError.
+    """
+    numbers, tail = listed_numbers(store), list[Batch]()
+    with ThreadPoolExecutor(READ_AT_ONCE, thread_name_prefix="ledger") as threads:
+        while numbers:
+            some, numbers = numbers[-READ_AT_ONCE:], numbers[:-READ_AT_ONCE]
+            tail = [*threads.map(lambda number: read_batch(store, number), some), *tail]
+            ends = [place for place, batch in enumerate(tail) if batch.kind == "deleted"]
+            if ends:
+                return tail[ends[-1] :]
+            if tail[0].last <= position:
+                break
+    return tail
+
+
+class Trimming:
+    """Removes from the ledgers of a server's collections what their snapshots hold. Of one thread."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, set[int]] = {}  # by URL, the numbers of what stays
+
+    def __call__(self, store: ObjectStore, position: int) -> None:
+        """Removes batches of operations up to a position. store: of the collection's URL."""
+        store.delete([batch_path(number) for number in self._held(store, position)])
+
+    def _held(self, store: ObjectStore, position: int) -> Iterator[int]:
+        kept = self._kept.setdefault(store.url, set())
+        for number in listed_numbers(store):
+            if number in kept:
+                continue
+            try:
+                batch = read_batch(store, number)
+            except ObjectMissingError:  # another one trims, too
+                continue
+            if batch.kind == "entries":
+                if batch.last > position:
+                    return
+                yield number
+            else:
+                kept.add(number)
