@@ -15,7 +15,7 @@ from operator import attrgetter
 import numpy as np
 
 from tercet.index.bm25.explanation import explain_bm25
-from tercet.index.bm25.query import Bm25Query, Bm25Statistics, WeighedWords, WordCounts
+from tercet.index.bm25.query import Bm25Query, Bm25Statistics, KnownWords, WeighedWords, WordCounts
 from tercet.index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
 from tercet.index.catalog.alike import united_settings
 from tercet.index.catalog.layout import CollectionLayout
@@ -144,6 +144,14 @@ class Snapshot(StoredDocuments):
             [segment for _, segment in opened],
             collections=[name for name, _ in opened],
         )
+
+    def weigh_by(self, idf: CollectionIdf | None, words: KnownWords | None) -> None:
+        """Has terms and words weighed by what is known of a whole collection, of which this has some
+        documents; before anything is searched.
+        """
+        self.idf = idf
+        if self._bm25 is not None:
+            self._bm25.known = words
 
     def undivided(self) -> Snapshot:
         """As of a collection without windows, over the same memory, where no document has more than one."""

@@ -240,7 +240,7 @@ HOMES = {
     "mcp": {"cli/mcp.py"},
     "opentelemetry": {"service/tracing"},
     "qdrant_client": {"transfer/qdrant", "cluster/backends/qdrant"},
-    "pymilvus": {"transfer/milvus"},
+    "pymilvus": {"transfer/milvus", "cluster/backends/milvus"},
     "pyarrow": {
         "ingest/sources/arrow_files.py",
         "ingest/sources/arrow_lines.py",

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tercet.cluster.backends.engine import EngineCollection, Side
+from tercet.cluster.backends.engine import EngineCollection, ProposingQuery, Side
 from tercet.index.candidates import CandidateLimits, Document
 from tercet.index.documents.conditions import Condition
 from tercet.index.documents.field_indexes import FieldIndexes
 from tercet.index.documents.fields import columns_of
 from tercet.index.documents.matching import Matching
 from tercet.index.documents.metadata import FieldType
-from tercet.index.search.query import CheckedQuery
 from tercet.models.representations import Bool
 from tercet.service.exceptions import NotInBackendError
 
@@ -29,19 +28,20 @@ Fields = Mapping[str, FieldType]
 
 def proposed_keys(
     collection: EngineCollection,
-    query: CheckedQuery,
+    query: ProposingQuery,
     limits: CandidateLimits,
     condition: Condition | None,
     fields: Fields,
 ) -> list[str]:
-    """The keys of what both sides propose, each once: their best, and all that score alike as the last.
+    """The keys of what all sides propose, each once: their best, and all that score alike as the last.
 
     Raises NotInBackendError where the engine cannot say the condition, and it allows too few of its best.
     """
     found: dict[str, None] = {}
     sides: list[tuple[Side, int, bool]] = [
         ("dense", limits.dense, query.dense is not None),
-        ("sparse", limits.sparse, len(query.token_ids) > 0),
+        ("sparse", limits.sparse, len(query.sparse) > 0),
+        ("words", limits.bm25, len(query.words) > 0),
     ]
     for side, limit, asked in sides:
         if asked and limit > 0:
@@ -93,7 +93,7 @@ def allowed(metadata: Sequence[Mapping[str, Any]], condition: Condition, fields:
 def _of_side(
     collection: EngineCollection,
     side: Side,
-    query: CheckedQuery,
+    query: ProposingQuery,
     limit: int,
     condition: Condition | None,
     fields: Fields,

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from unicodedata import normalize
 
 import numpy as np
 
-from tercet.cluster.backends.engine import Exported
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.conditions import OneOf
 from tercet.index.documents.store import encode_id
 from tercet.index.errors import InvalidDocumentError
 from tercet.index.segments.checks import check_batch
 from tercet.index.segments.rows import DocumentRows
-from tercet.index.segments.segment import Segment
-from tercet.index.snapshot import Snapshot
-from tercet.index.sparse.idf import CollectionIdf
+from tercet.index.windows.settings import WindowSettings
 from tercet.index.windows.store import DocumentWindows
 from tercet.ingest.errors import SourceError
 from tercet.ingest.ready import ReadyBatch
 from tercet.service.exceptions import BackendError, NotInBackendError
 from tercet.transfer.description import described_settings
 from tercet.transfer.errors import TransferError
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export said of its collection.
+
+    settings: that the stored values go by; window: the collection's, also where no document has several;
+    snapshot: its name.
+    """
+
+    settings: CollectionSettings
+    window: WindowSettings | None
+    snapshot: str
 
 
 @contextmanager
@@ -65,15 +75,6 @@ def rows_of(batches: Iterable[ReadyBatch], settings: CollectionSettings, name: s
     return [_rows_of(batch, settings, name) for batch in batches if batch.documents or batch.faults]
 
 
-def snapshot_of(
-    rows: Sequence[DocumentRows], settings: CollectionSettings, version: str, idf: CollectionIdf | None
-) -> Snapshot:
-    """Some documents of a collection as a snapshot in memory, with the idf of the whole."""
-    found = Snapshot(version, settings, [Segment.in_memory(rows, settings)] if rows else [])
-    found.idf = idf
-    return found
-
-
 def _rows_of(batch: ReadyBatch, settings: CollectionSettings, name: str) -> DocumentRows:
     if batch.faults:
         position, fault = batch.faults[0]
@@ -85,10 +86,7 @@ def _rows_of(batch: ReadyBatch, settings: CollectionSettings, name: str) -> Docu
 
 def lacking(what: str, place: str) -> NotInBackendError:
     """What to raise where something is asked for that collections of a place do not offer."""
-    return NotInBackendError(
-        f"{what} is not offered for {place}, whose documents are only searched and read here: see "
-        "docs/backends.md"
-    )
+    return NotInBackendError(f"{what} is not offered for {place}: see docs/backends.md")
 
 
 def strings_of(condition: OneOf) -> list[str]:

@@ -9,18 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from tercet.cluster.backends.candidates import count_of, matching_documents, proposed_keys
-from tercet.cluster.backends.engine import EngineCollection, LateInteraction
+from tercet.cluster.backends.engine import EngineCollection, LateInteraction, ProposingQuery, ValueCounts
 from tercet.cluster.backends.narrowing import Reading, narrowed_search
-from tercet.cluster.backends.records import (
-    could_be_an_id,
-    lacking,
-    rows_of,
-    served_settings,
-    snapshot_of,
-    stored,
-    without_token_vectors,
-)
-from tercet.index.candidates import Document, Facet, SearchResult
+from tercet.cluster.backends.records import could_be_an_id, lacking, stored, without_token_vectors
+from tercet.cluster.backends.written_rows import term_number
+from tercet.index.bm25.query import KnownWords, words_of
+from tercet.index.candidates import Document, Facet, FacetValue, SearchResult
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.boosts import Boost
 from tercet.index.documents.conditions import Condition, checked_condition, condition_of
@@ -29,10 +23,11 @@ from tercet.index.documents.store import encode_id
 from tercet.index.languages.sample import NO_LANGUAGES, LanguageSample
 from tercet.index.reading.ordered import Order, Place, PlacedDocument
 from tercet.index.search.explanation import Explanation
-from tercet.index.search.query import CheckedQuery, check_query
+from tercet.index.search.query import CheckedQuery, check_facets, check_query
 from tercet.index.search.retrieval import limits_for
 from tercet.index.search.snapshot_query import SnapshotQuery, check_snapshot_query
 from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
 from tercet.index.segments.stored import StoredQuery, StoredRepresentations
 from tercet.index.snapshot import Snapshot
 from tercet.index.sparse.idf import CollectionIdf
@@ -47,20 +42,26 @@ class EngineSnapshot:
     by which they are cut, scored, ordered and explained as those of any collection. Its methods wait for the
     engine, so they are for threads other than the event loop's; any number of these may use it at once.
 
-    documents: how many there were; idf: of all of them; version: what was exported, and how many there were.
+    documents: how many there were; idf: of all of them; version: by which this state of them is known.
     """
 
     def __init__(
-        self, collection: EngineCollection, name: str, documents: int, idf: CollectionIdf | None
+        self,
+        collection: EngineCollection,
+        version: str,
+        documents: int,
+        idf: CollectionIdf | None = None,
+        words: KnownWords | None = None,
     ) -> None:
-        """name: by which the collection is served."""
-        self.settings: CollectionSettings = served_settings(collection.exported, name)
+        """words: what all documents know of words, in a collection with BM25."""
+        self.settings: CollectionSettings = collection.settings
         self._light = without_token_vectors(self.settings)
         self.documents = documents
         self.idf = idf
-        self.version = f"{collection.exported.snapshot}.{documents}"
+        self.version = version
         self.is_of_several = False
         self._collection = collection
+        self._words = words
 
     @property
     def known_languages(self) -> LanguageSample:
@@ -85,15 +86,15 @@ class EngineSnapshot:
         if self.idf is not None:
             checked = replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
         with stored(self._collection.name):
-            keys = proposed_keys(self._collection, checked, limits, condition, fields)
+            proposing = self._proposing(checked, asked.text)
+            keys = proposed_keys(self._collection, proposing, limits, condition, fields)
         collection = self._collection
         if (
             isinstance(collection, LateInteraction)
             and asked.wanted is not None
             and asked.weights.colbert >= 0
         ):
-            rows = rows_of(collection.light_rows(keys), self._light, self._collection.name)
-            proposed = snapshot_of(rows, self._light, self.version, self.idf)
+            proposed = self._snapshot(collection.light_rows(keys), self._light)
             retrieved = time.perf_counter()
             found = narrowed_search(proposed, self._reading(checked, collection), asked, asked.wanted)
         else:
@@ -104,8 +105,22 @@ class EngineSnapshot:
         return replace(found, retrieve_seconds=retrieved - started, score_seconds=ended - retrieved)
 
     def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
-        """Raises NotInBackendError."""
-        raise lacking("facets", self._collection.name)
+        """As `Snapshot.facets`, of this moment. Raises NotInBackendError where the engine counts no values,
+        or cannot say the filter.
+        """
+        check_facets(wanted, self.settings.fields)
+        collection, condition = self._collection, self._condition(filter)
+        if not isinstance(collection, ValueCounts):
+            raise lacking("facets", collection.name)
+        if condition is not None and not collection.expresses(condition):
+            raise lacking("facets with this filter", collection.name)
+        facets = {}
+        for field, limit in wanted.items():
+            counts = collection.values(field, condition)
+            ordered = sorted(counts.items(), key=lambda each: (-each[1], str(each[0]).encode()))
+            values = [FacetValue(value, count) for value, count in ordered[:limit]]
+            facets[field] = Facet(values, len(counts), collection.missing(field, condition))
+        return facets
 
     def explanations(
         self,
@@ -198,11 +213,27 @@ class EngineSnapshot:
 
         return Reading(late, lambda ids: self._rows(keys_of(ids)), self._snapshot)
 
-    def _rows(self, keys: Sequence[str]) -> list[DocumentRows]:
-        return rows_of(self._collection.rows(keys), self.settings, self._collection.name)
+    def _proposing(self, query: CheckedQuery, text: str | None) -> ProposingQuery:
+        """What the engine is asked for with a query. text: for BM25, of which numbers stand for terms."""
+        words = dict[int, float]()
+        if text is not None and self._words is not None:
+            terms = words_of(text, self.settings.bm25_language)
+            weighed = terms.weighed(self._words(terms.terms))
+            for term, weight in zip(weighed.terms, weighed.weights.tolist(), strict=True):
+                number = term_number(term.encode())
+                words[number] = max(weight, words.get(number, 0.0))
+        sparse = dict(zip(query.token_ids.tolist(), query.weights.tolist(), strict=True))
+        return ProposingQuery(query.dense, sparse, words)
 
-    def _snapshot(self, rows: Sequence[DocumentRows]) -> Snapshot:
-        return snapshot_of(rows, self.settings, self.version, self.idf)
+    def _rows(self, keys: Sequence[str]) -> list[DocumentRows]:
+        return self._collection.rows(keys)
+
+    def _snapshot(self, rows: Sequence[DocumentRows], settings: CollectionSettings | None = None) -> Snapshot:
+        """Some documents in memory, which are scored by what is known of all. settings: of the rows."""
+        settings = self.settings if settings is None else settings
+        found = Snapshot(self.version, settings, [Segment.in_memory(rows, settings)] if rows else [])
+        found.weigh_by(self.idf, self._words)
+        return found
 
     def _condition(self, filter: Filter | None) -> Condition | None:
         return None if filter is None else checked_condition(filter, self.settings.fields)

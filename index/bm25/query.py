@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -40,6 +40,10 @@ class WordCounts:
             sum(part.total_length for part in parts),
             np.sum([part.frequencies for part in parts], axis=0, dtype=np.int64),
         )
+
+
+KnownWords = Callable[[Sequence[str]], WordCounts]
+"""Tells what documents know of some terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +142,11 @@ class SegmentFacts:
 class Bm25Statistics:
     """What a snapshot's segments together know.
 
-    It is gathered when a search first asks: a live collection has a new snapshot after each write.
+    It is gathered when a search first asks: a live collection has a new snapshot after each write. known: by
+    which words are weighed instead, where there are more documents than these segments have.
     """
+
+    known: KnownWords | None = None
 
     def __init__(self, language: Bm25Language, segments: Sequence[Bm25Segment]) -> None:
         """language: of queries as of the documents, see `Analyzer`."""
@@ -157,6 +164,8 @@ class Bm25Statistics:
         """The terms of a text. Raises SearchIndexError once closed."""
         facts = self._gathered()
         words = words_of(text, self._language)
+        if self.known is not None:
+            return self.query_of(words.weighed(self.known(words.terms)))
         numbers, frequencies = facts.table.find(_packed(words.terms))
         weighed = words.weighed(WordCounts(facts.documents, facts.total_length, frequencies))
         return Bm25Query(weighed, np.ascontiguousarray(numbers[:, np.flatnonzero(frequencies)]), facts)

@@ -25,7 +25,6 @@ from tercet.service.settings.roles import (
     OF_SEARCH,
     OF_SERVE,
     OF_WORKERS_USE,
-    OF_WRITES,
     Panel,
 )
 
@@ -227,8 +226,8 @@ class SettingsFields(BaseSettings):
     )
     backend: Annotated[Literal["qdrant", "milvus"] | None, OF_BACKEND, Panel.CLUSTER] = Field(
         None,
-        description="System that holds the collections, as tercet collection export wrote them: it proposes "
-        "candidates, and this server encodes and re-ranks.",
+        description="System that holds the collections: it proposes candidates, and this server encodes, "
+        "writes and re-ranks.",
     )
     backend_url: Annotated[str | None, OF_BACKEND, Panel.CLUSTER] = Field(
         None,
@@ -244,6 +243,19 @@ class SettingsFields(BaseSettings):
     backend_timeout_seconds: Annotated[int, OF_BACKEND, Panel.CLUSTER] = Field(
         30, ge=1, description="Longest wait for an answer of the backend."
     )
+    backend_shards: Annotated[int | None, OF_BACKEND, Panel.CLUSTER] = Field(
+        None,
+        ge=1,
+        description="Shards of a collection that is made in the backend, by default its own number.",
+    )
+    backend_replicas: Annotated[int | None, OF_BACKEND, Panel.CLUSTER] = Field(
+        None, ge=1, description="Copies of each shard in the backend, by default its own number."
+    )
+    backend_consistency: Annotated[str | None, OF_BACKEND, Panel.CLUSTER] = Field(
+        None,
+        description="Consistency of reads in the backend, by default majority for qdrant (also quorum, all, "
+        "or a number of replicas) and Strong for milvus (also Session, Bounded, Eventually).",
+    )
 
     max_body_bytes: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
         8 << 20, ge=1, description="Largest request body."
@@ -251,7 +263,7 @@ class SettingsFields(BaseSettings):
     max_bodies_bytes: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
         64 << 20, ge=1, description="Bytes of all bodies that are arriving or in work; more get 429."
     )
-    max_import_bytes: Annotated[int, OF_WRITES, Panel.LIMITS] = Field(
+    max_import_bytes: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(
         1 << 30, ge=1, description="Largest file of POST /collections/{name}/import."
     )
     compression: Annotated[bool, OF_ALL, Panel.LIMITS] = Field(
@@ -312,10 +324,10 @@ class SettingsFields(BaseSettings):
     max_request_tokens: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
         524_288, ge=1, description="Tokens of the texts of one request to /embed or /rerank."
     )
-    max_write_documents: Annotated[int, OF_WRITES, Panel.LIMITS] = Field(
+    max_write_documents: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(
         1000, ge=1, description="Documents, or ids, of one write."
     )
-    max_write_tokens: Annotated[int, OF_WRITES, Panel.LIMITS] = Field(
+    max_write_tokens: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(
         131_072, ge=1, description="Tokens of the documents of one write that are to be encoded."
     )
     max_page_documents: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(

@@ -46,7 +46,6 @@ OF_ALL = Role(_ALL)
 OF_ENCODER = Role(_ALL, encodes=True)
 OF_SERVE = Role(_SERVE)
 OF_WORKERS_USE = Role(_SERVE, encodes=True)  # how servers ask encoder workers
-OF_WRITES = Role(_SERVE - {"backend"})
 OF_SEARCH = Role(_SEARCH)
 OF_PUBLISHING = Role(_SEARCH, needs="publish_url")
 OF_FOLLOWING = Role(frozenset({"search", "router"}))

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tercet.cluster.backends.engine import Exported, Proposed, Side
-from tercet.cluster.backends.milvus.filters import EVERYTHING, literal, narrowed
-from tercet.cluster.backends.records import answering, exported_of, stored
-from tercet.index.candidates import Document
-from tercet.index.documents.conditions import Condition
-from tercet.index.search.query import CheckedQuery
-from tercet.ingest.ready import ReadyBatch
-from tercet.models.representations import SparseRows
-from tercet.transfer.milvus.connection import MilvusPlace, milvus_errors
-from tercet.transfer.milvus.rows import CONTENTS, document_of, documents_of
-from tercet.transfer.stored import sparse_rows, terms_of
+from pymilvus import DataType
 
-ROWS_AT_ONCE = 128  # each of some hundred token vectors
-CONTENTS_AT_ONCE = 1000
-LEXICAL_AT_ONCE = 2000
-IN_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}  # as the client's own iterator asks
+from tercet.cluster.backends.engine import Records, Replication
+from tercet.cluster.backends.milvus.collection import IN_ORDER, ExportedMilvusCollection
+from tercet.cluster.backends.milvus.filters import literal
+from tercet.cluster.backends.milvus.written import WrittenMilvusCollection
+from tercet.cluster.backends.records import answering, exported_of
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import InvalidNameError
+from tercet.transfer.milvus.connection import MilvusPlace, milvus_errors
+from tercet.transfer.milvus.rows import ARRAY_ITEMS, ID_BYTES, STRING_BYTES
+
+RECORDS = "TercetRecords"  # a collection, of a name that none of ours can have
+RECORDS_AT_ONCE = 1000
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+DEFAULT = Replication()
+STRONG = "Strong"
+NO_VECTOR = [0.0, 0.0]  # Milvus takes no row without a vector
 
 
 class MilvusEngine:
     """See `tercet.cluster.backends.engine.Engine`."""
 
-    def __init__(self, place: MilvusPlace) -> None:
+    def __init__(self, place: MilvusPlace, replication: Replication = DEFAULT) -> None:
         """Raises BackendError."""
         self.name = f"Milvus at {place.uri}"
         self._place = place
+        self._replication = replication
+        self._records_loaded = False
         with answering(milvus_errors(self.name)):
             self._client = place.open()
 
@@ -39,9 +45,9 @@ class MilvusEngine:
             found = self._client.list_collections()
             return sorted(name for name in found if self._place.described(self._client, name) is not None)
 
-    def open(self, name: str) -> MilvusCollection | None:
+    def open(self, name: str) -> ExportedMilvusCollection | None:
         """See the protocol."""
-        shown = f"collection {name!r} of {self.name}"
+        shown = self._shown(name)
         with answering(milvus_errors(shown)):
             if not self._client.has_collection(name):
                 return None
@@ -49,128 +55,149 @@ class MilvusEngine:
             if record is None:
                 return None
             self._client.load_collection(name)
-        return MilvusCollection(self._client, name, shown, record, self._place.timeout_seconds)
+        timeout = self._place.timeout_seconds
+        return ExportedMilvusCollection(self._client, name, shown, exported_of(record, shown), timeout)
+
+    def exists(self, name: str) -> bool:
+        """See the protocol."""
+        with answering(milvus_errors(self._shown(name))):
+            return bool(self._client.has_collection(name))
+
+    def create(self, settings: CollectionSettings) -> None:
+        """See the protocol."""
+        if not NAME.fullmatch(settings.name):
+            raise InvalidNameError(
+                f"collection name {settings.name!r} is none for Milvus, which takes letters, digits and "
+                "underscores, the first a letter; choose another"
+            )
+        sides = {
+            "dense": settings.dense_dimension,
+            "sparse": settings.vocabulary_size,
+            "words": settings.bm25,
+        }
+        schema, indexes = self._client.create_schema(auto_id=False), self._client.prepare_index_params()
+        schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=ID_BYTES)
+        schema.add_field("title", DataType.VARCHAR, max_length=STRING_BYTES, nullable=True)
+        schema.add_field("text", DataType.VARCHAR, max_length=STRING_BYTES)
+        schema.add_field("metadata", DataType.JSON)
+        schema.add_field("position", DataType.INT64)
+        schema.add_field(
+            "rows",
+            DataType.ARRAY,
+            element_type=DataType.VARCHAR,
+            max_capacity=ARRAY_ITEMS,
+            max_length=STRING_BYTES,
+        )
+        for side in (name for name, there in sides.items() if there):
+            if side == "dense":
+                schema.add_field(side, DataType.FLOAT_VECTOR, dim=settings.dense_dimension)
+                kind = "AUTOINDEX" if self._place.remote else "FLAT"
+            else:
+                schema.add_field(side, DataType.SPARSE_FLOAT_VECTOR)
+                kind = "SPARSE_INVERTED_INDEX"
+            indexes.add_index(side, index_type=kind, metric_type="IP")
+        self._create(settings.name, schema, indexes)
+
+    def drop(self, name: str) -> None:
+        """See the protocol."""
+        with answering(milvus_errors(self._shown(name))):
+            self._client.drop_collection(name)
+
+    def written(self, settings: CollectionSettings) -> WrittenMilvusCollection:
+        """See the protocol."""
+        name, shown = settings.name, self._shown(settings.name)
+        self._load(name)
+        return WrittenMilvusCollection(self._client, name, shown, settings, self._place.timeout_seconds)
+
+    def records(self, group: str, key: str | None = None) -> Records:
+        """See the protocol."""
+        with answering(milvus_errors(self.name)):
+            if not self._has_records():
+                return {}
+            options: dict[str, Any] = {
+                "timeout": self._place.timeout_seconds,
+                "output_fields": ["key", "record"],
+            }
+            if key is not None:
+                found = self._client.get(RECORDS, ids=[_record_id(group, key)], **options)
+                return {row["key"]: row["record"] for row in found}
+            records, after = dict[str, Mapping[str, Any]](), ""
+            while True:
+                some = self._client.query(
+                    RECORDS,
+                    filter=f'group == {literal(group)} and id > "{after}"',
+                    limit=RECORDS_AT_ONCE,
+                    **options,
+                    **IN_ORDER,
+                )
+                records |= {row["key"]: row["record"] for row in some}
+                if len(some) < RECORDS_AT_ONCE:
+                    return records
+                after = some[-1]["id"]
+
+    def put_records(self, records: Mapping[str, Records]) -> None:
+        """See the protocol."""
+        rows = [
+            {"id": _record_id(group, key), "group": group, "key": key, "record": record, "vector": NO_VECTOR}
+            for group, own in records.items()
+            for key, record in own.items()
+        ]
+        with answering(milvus_errors(self.name)):
+            if not self._has_records():
+                schema, indexes = (
+                    self._client.create_schema(auto_id=False),
+                    self._client.prepare_index_params(),
+                )
+                schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=ID_BYTES)
+                for name in ("group", "key"):
+                    schema.add_field(name, DataType.VARCHAR, max_length=ID_BYTES)
+                schema.add_field("record", DataType.JSON)
+                schema.add_field("vector", DataType.FLOAT_VECTOR, dim=len(NO_VECTOR))
+                indexes.add_index("vector", index_type="FLAT", metric_type="IP")
+                self._create(RECORDS, schema, indexes)
+            self._client.upsert(RECORDS, rows, timeout=self._place.timeout_seconds)
+
+    def remove_records(self, group: str, keys: Sequence[str]) -> None:
+        """See the protocol."""
+        ids = [_record_id(group, key) for key in keys]
+        if ids:
+            with answering(milvus_errors(self.name)):
+                self._client.delete(RECORDS, ids=ids, timeout=self._place.timeout_seconds)
 
     def close(self) -> None:
         """Lets go of the client."""
         self._client.close()
 
+    def _has_records(self) -> bool:
+        if not self._records_loaded and self._client.has_collection(RECORDS):
+            self._load(RECORDS)
+            self._records_loaded = True
+        return self._records_loaded
 
-class MilvusCollection:
-    """See `tercet.cluster.backends.engine.EngineCollection`. Keys are the ids of documents."""
-
-    def __init__(
-        self, client: Any, collection: str, name: str, record: object, timeout_seconds: float | None
-    ) -> None:
-        """Raises BackendError for a record that cannot be read."""
-        self._timeout_seconds = timeout_seconds
-        self._client = client
-        self._collection = collection
-        self.name = name
-        self.exported: Exported = exported_of(record, name)
-        self._fields = [*CONTENTS, "dense", "sparse"]
-        if self.exported.settings.stores_token_vectors:
-            self._fields.append("colbert")
-
-    def expresses(self, condition: Condition) -> bool:
-        """See the protocol."""
-        return narrowed(condition).exact
-
-    def propose(
-        self, side: Side, query: CheckedQuery, limit: int, condition: Condition | None, *, metadata: bool
-    ) -> list[Proposed]:
-        """See the protocol."""
-        vector: Any = query.dense
-        if side == "sparse":
-            vector = dict(zip(query.token_ids.tolist(), query.weights.tolist(), strict=True))
-        with answering(milvus_errors(self.name)):
-            (found,) = self._client.search(
-                self._collection,
-                [vector],
-                anns_field=side,
-                limit=limit,
-                filter=_expression(condition),
-                output_fields=["metadata"] if metadata else [],
-                timeout=self._timeout_seconds,
+    def _create(self, name: str, schema: Any, indexes: Any) -> None:
+        shards = self._replication.shards
+        with answering(milvus_errors(self._shown(name))):
+            self._client.create_collection(
+                name,
+                schema=schema,
+                index_params=indexes,
+                consistency_level=self._replication.consistency or STRONG,
+                timeout=self._place.timeout_seconds,
+                **({} if shards is None else {"num_shards": shards}),
             )
-        return [Proposed(hit["id"], hit["distance"], hit["entity"].get("metadata")) for hit in found]
 
-    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
-        """See the protocol."""
-        for first in range(0, len(keys), ROWS_AT_ONCE):
-            found = self._got(keys[first : first + ROWS_AT_ONCE], self._fields)
-            yield documents_of(found, self.exported.settings, self.name)
-
-    def keys_of(self, ids: Sequence[str]) -> list[str]:
-        """See the protocol."""
-        return [*ids]
-
-    def documents(self, ids: Sequence[str]) -> list[Document]:
-        """See the protocol."""
-        found: list[Mapping[str, Any]] = []
-        for first in range(0, len(ids), CONTENTS_AT_ONCE):
-            found += self._got(ids[first : first + CONTENTS_AT_ONCE], CONTENTS)
-        with stored(self.name):
-            return [document_of(row) for row in found]
-
-    def page(self, after: str | None, limit: int, condition: Condition | None) -> list[Document]:
-        """See the protocol. The order is that of ids."""
-        found = self._behind(after, limit, condition, CONTENTS)
-        with stored(self.name):
-            return [document_of(row) for row in found]
-
-    def count(self, condition: Condition | None) -> int:
-        """See the protocol."""
-        with answering(milvus_errors(self.name)):
-            found = self._client.query(
-                self._collection,
-                filter=_expression(condition),
-                output_fields=["count(*)"],
-                timeout=self._timeout_seconds,
+    def _load(self, name: str) -> None:
+        replicas = self._replication.replicas
+        with answering(milvus_errors(self._shown(name))):
+            self._client.load_collection(
+                name,
+                timeout=self._place.timeout_seconds,
+                **({} if replicas is None else {"replica_number": replicas}),
             )
-        return int(found[0]["count(*)"])
 
-    def lexical(self) -> Iterator[SparseRows]:
-        """See the protocol."""
-        after: str | None = None
-        while True:
-            found = self._behind(after, LEXICAL_AT_ONCE, None, ["id", "sparse"])
-            if not found:
-                return
-            with stored(self.name):
-                yield _lexical(found)
-            after = found[-1]["id"]
-
-    def _behind(
-        self, after: str | None, limit: int, condition: Condition | None, fields: Sequence[str]
-    ) -> list[Mapping[str, Any]]:
-        """The next rows in order of id."""
-        expression = _expression(condition)
-        if after is not None:
-            expression = f"id > {literal(after)} and ({expression or EVERYTHING})"
-        with answering(milvus_errors(self.name)):
-            found = self._client.query(
-                self._collection,
-                filter=expression,
-                output_fields=[*fields],
-                limit=limit,
-                timeout=self._timeout_seconds,
-                **IN_ORDER,
-            )
-        return [*found]
-
-    def _got(self, ids: Sequence[str], fields: Sequence[str]) -> list[Mapping[str, Any]]:
-        with answering(milvus_errors(self.name)):
-            found = self._client.get(
-                self._collection, ids=[*ids], output_fields=[*fields], timeout=self._timeout_seconds
-            )
-        return [*found]
+    def _shown(self, name: str) -> str:
+        return f"collection {name!r} of {self.name}"
 
 
-def _lexical(found: Sequence[Mapping[str, Any]]) -> SparseRows:
-    terms = (row["sparse"] or {} for row in found)
-    return sparse_rows([terms_of([*each], [*each.values()]) for each in terms])
-
-
-def _expression(condition: Condition | None) -> str:
-    return "" if condition is None else narrowed(condition).expression
+def _record_id(group: str, key: str) -> str:
+    return hashlib.sha256(f"{group}\0{key}".encode()).hexdigest()

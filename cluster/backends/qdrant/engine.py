@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdrant_client import QdrantClient, models
+import orjson
+from qdrant_client import models
 
-from tercet.cluster.backends.engine import Exported, Proposed, Side
-from tercet.cluster.backends.qdrant.filters import narrowed
-from tercet.cluster.backends.records import answering, exported_of, stored, without_token_vectors
-from tercet.index.candidates import Document
+from tercet.cluster.backends.engine import Records, Replication
+from tercet.cluster.backends.qdrant.collection import (
+    ExportedQdrantCollection,
+    LateQdrantCollection,
+)
+from tercet.cluster.backends.qdrant.written import READ_BY, STRONG, WrittenQdrantCollection
+from tercet.cluster.backends.records import answering, exported_of
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.documents.conditions import Condition
-from tercet.index.search.query import CheckedQuery
-from tercet.ingest.ready import ReadyBatch
-from tercet.models.representations import SparseRows
 from tercet.transfer.description import KEY
 from tercet.transfer.qdrant.connection import QdrantPlace, qdrant_errors
-from tercet.transfer.qdrant.points import point_id
-from tercet.transfer.qdrant.stored import document_of, documents_of
-from tercet.transfer.stored import sparse_rows, terms_of
+from tercet.transfer.qdrant.points import NAMESPACE, vector_parameters
 
-ROWS_AT_ONCE = 64  # each of some hundred token vectors, whose values are objects until they are read
-CONTENTS_AT_ONCE = 1000
-LEXICAL_AT_ONCE = 2000
+RECORDS = "TercetRecords"  # a collection, of a name that none of ours can have
+RECORDS_AT_ONCE = 1000
+DEFAULT = Replication()
 
 
 class QdrantEngine:
     """See `tercet.cluster.backends.engine.Engine`."""
 
-    def __init__(self, place: QdrantPlace, *, late: bool | None = None) -> None:
+    def __init__(
+        self, place: QdrantPlace, replication: Replication = DEFAULT, *, late: bool | None = None
+    ) -> None:
         """late: whether the engine computes late interaction, by default where it is a server: its local mode
         does so of all documents, whichever are asked for. Raises BackendError.
         """
         self.name = place.shown
-        self._late = place.path is None if late is None else late
+        self._remote = place.path is None  # the local mode has no indexes
+        self._late = self._remote if late is None else late
+        self._replication = replication
+        consistency = replication.consistency
+        self._consistency: Any = int(consistency) if consistency and consistency.isdecimal() else consistency
         with answering(qdrant_errors(self.name)):
             self._client = place.open()
 
@@ -45,9 +50,9 @@ class QdrantEngine:
             found = [each.name for each in self._client.get_collections().collections]
             return sorted(name for name in found if self._record(name) is not None)
 
-    def open(self, name: str) -> QdrantCollection | None:
+    def open(self, name: str) -> ExportedQdrantCollection | None:
         """See the protocol."""
-        shown = f"collection {name!r} of {self.name}"
+        shown = self._shown(name)
         with answering(qdrant_errors(shown)):
             if not self._client.collection_exists(name):
                 return None
@@ -56,150 +61,115 @@ class QdrantEngine:
             return None
         exported = exported_of(record, shown)
         late = self._late and exported.settings.stores_token_vectors
-        kind = LateQdrantCollection if late else QdrantCollection
+        kind = LateQdrantCollection if late else ExportedQdrantCollection
         return kind(self._client, name, shown, exported)
+
+    def exists(self, name: str) -> bool:
+        """See the protocol."""
+        with answering(qdrant_errors(self._shown(name))):
+            return self._client.collection_exists(name)
+
+    def create(self, settings: CollectionSettings) -> None:
+        """See the protocol."""
+        vectors = vector_parameters(settings)
+        vectors.pop("colbert", None)  # codes lie in the payload
+        if settings.dense_dimension == 0:
+            vectors.pop("dense")
+        sides = [*(["sparse"] if settings.vocabulary_size else []), *(["words"] if settings.bm25 else [])]
+        self._create(settings.name, vectors, sides)
+        self.written(settings).declare(settings.fields)
+
+    def drop(self, name: str) -> None:
+        """See the protocol."""
+        with answering(qdrant_errors(self._shown(name))):
+            self._client.delete_collection(name)
+
+    def written(self, settings: CollectionSettings) -> WrittenQdrantCollection:
+        """See the protocol."""
+        shown = self._shown(settings.name)
+        several = settings.window is not None
+        written = WrittenQdrantCollection(
+            self._client, settings.name, shown, settings, several=several, consistency=self._read_by
+        )
+        written.has_indexes = self._remote
+        return written
+
+    def records(self, group: str, key: str | None = None) -> Records:
+        """See the protocol."""
+        with answering(qdrant_errors(self.name)):
+            if not self._client.collection_exists(RECORDS):
+                return {}
+            if key is not None:
+                found = self._client.retrieve(RECORDS, [_record_id(group, key)], consistency=self._read_by)
+                payloads = [each.payload or {} for each in found]
+                return {payload["key"]: orjson.loads(payload["record"]) for payload in payloads}
+            records, offset = dict[str, Mapping[str, Any]](), None
+            while True:
+                some, offset = self._client.scroll(
+                    RECORDS,
+                    models.Filter(
+                        must=[models.FieldCondition(key="group", match=models.MatchValue(value=group))]
+                    ),
+                    limit=RECORDS_AT_ONCE,
+                    offset=offset,
+                    consistency=self._read_by,
+                )
+                for payload in (each.payload or {} for each in some):
+                    records[payload["key"]] = orjson.loads(payload["record"])
+                if offset is None:
+                    return records
+
+    def put_records(self, records: Mapping[str, Records]) -> None:
+        """See the protocol."""
+        points = [
+            models.PointStruct(
+                id=_record_id(group, key),
+                vector={},
+                payload={"group": group, "key": key, "record": orjson.dumps(record).decode()},
+            )
+            for group, own in records.items()
+            for key, record in own.items()
+        ]
+        with answering(qdrant_errors(self.name)):
+            if not self._client.collection_exists(RECORDS):
+                self._create(RECORDS, {}, [])
+                if self._remote:
+                    self._client.create_payload_index(RECORDS, "group", models.PayloadSchemaType.KEYWORD)
+            self._client.upsert(RECORDS, points, ordering=STRONG)
+
+    def remove_records(self, group: str, keys: Sequence[str]) -> None:
+        """See the protocol."""
+        ids: list[Any] = [_record_id(group, key) for key in keys]
+        with answering(qdrant_errors(self.name)):
+            self._client.delete(RECORDS, models.PointIdsList(points=ids), ordering=STRONG)
 
     def close(self) -> None:
         """Lets go of the client."""
         self._client.close()
 
+    @property
+    def _read_by(self) -> Any:
+        return self._consistency or READ_BY
+
+    def _create(self, name: str, vectors: Mapping[str, models.VectorParams], sparse: Sequence[str]) -> None:
+        replicas = self._replication.replicas
+        with answering(qdrant_errors(self._shown(name))):
+            self._client.create_collection(
+                name,
+                vectors_config=vectors,
+                sparse_vectors_config={side: models.SparseVectorParams() for side in sparse} or None,
+                shard_number=self._replication.shards,
+                replication_factor=replicas,
+                # With reads by a majority, each sees the last write.
+                write_consistency_factor=None if replicas is None else replicas // 2 + 1,
+            )
+
+    def _shown(self, name: str) -> str:
+        return f"collection {name!r} of {self.name}"
+
     def _record(self, name: str) -> Any:
         return (self._client.get_collection(name).config.metadata or {}).get(KEY)
 
 
-class QdrantCollection:
-    """See `tercet.cluster.backends.engine.EngineCollection`. Keys are those of points."""
-
-    def __init__(self, client: QdrantClient, collection: str, name: str, exported: Exported) -> None:
-        self._client = client
-        self._collection = collection
-        self.name = name
-        self.exported = exported
-
-    def expresses(self, condition: Condition) -> bool:
-        """See the protocol."""
-        return narrowed(condition).exact
-
-    def propose(
-        self, side: Side, query: CheckedQuery, limit: int, condition: Condition | None, *, metadata: bool
-    ) -> list[Proposed]:
-        """See the protocol."""
-        vector = self._vector(side, query)
-        with answering(qdrant_errors(self.name)):
-            found = self._client.query_points(
-                self._collection,
-                query=vector,
-                using=side,
-                query_filter=_filter(condition),
-                limit=limit,
-                with_payload=["metadata"] if metadata else False,
-            ).points
-        return [Proposed(str(each.id), each.score, (each.payload or {}).get("metadata")) for each in found]
-
-    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
-        """See the protocol."""
-        return self._rows(keys, self.exported.settings)
-
-    def keys_of(self, ids: Sequence[str]) -> list[str]:
-        """See the protocol."""
-        return [point_id(id) for id in ids]
-
-    def documents(self, ids: Sequence[str]) -> list[Document]:
-        """See the protocol."""
-        found: list[Any] = []
-        keys = self.keys_of(ids)
-        with answering(qdrant_errors(self.name)):
-            for first in range(0, len(keys), CONTENTS_AT_ONCE):
-                found += self._client.retrieve(self._collection, keys[first : first + CONTENTS_AT_ONCE])
-        with stored(self.name):
-            return [document_of(each.payload) for each in found]
-
-    def page(self, after: str | None, limit: int, condition: Condition | None) -> list[Document]:
-        """See the protocol. The order is that of points."""
-        behind = None if after is None else point_id(after)
-        with answering(qdrant_errors(self.name)):
-            found, _ = self._client.scroll(
-                self._collection,
-                scroll_filter=_filter(condition),
-                limit=limit + (behind is not None),
-                offset=behind,
-            )
-        with stored(self.name):
-            return [document_of(each.payload) for each in found if str(each.id) != behind][:limit]
-
-    def count(self, condition: Condition | None) -> int:
-        """See the protocol."""
-        with answering(qdrant_errors(self.name)):
-            return self._client.count(self._collection, _filter(condition), exact=True).count
-
-    def _rows(self, keys: Sequence[str], settings: CollectionSettings) -> Iterator[ReadyBatch]:
-        """What the settings have of these documents."""
-        vectors, at_once = ["dense", "sparse"], CONTENTS_AT_ONCE
-        if settings.stores_token_vectors:
-            vectors, at_once = [*vectors, "colbert"], ROWS_AT_ONCE
-        for first in range(0, len(keys), at_once):
-            some = keys[first : first + at_once]
-            with answering(qdrant_errors(self.name)):
-                records = self._client.retrieve(self._collection, some, with_vectors=vectors)
-            yield documents_of(records, settings, self.name)
-
-    def _vector(
-        self, side: Side, query: CheckedQuery
-    ) -> models.SparseVector | list[float] | list[list[float]]:
-        if side == "sparse" or query.dense is None:
-            return models.SparseVector(indices=query.token_ids.tolist(), values=query.weights.tolist())
-        values: list[float] = query.dense.tolist()
-        return values if self.exported.settings.window is None else [values]
-
-    def lexical(self) -> Iterator[SparseRows]:
-        """See the protocol."""
-        offset: Any = None
-        while True:
-            with answering(qdrant_errors(self.name)):
-                records, offset = self._client.scroll(
-                    self._collection,
-                    limit=LEXICAL_AT_ONCE,
-                    offset=offset,
-                    with_payload=False,
-                    with_vectors=["sparse"],
-                )
-            with stored(self.name):
-                yield _lexical(records)
-            if offset is None:
-                return
-
-
-class LateQdrantCollection(QdrantCollection):
-    """One of a server, which computes late interaction: see
-    `tercet.cluster.backends.engine.LateInteraction`.
-    """
-
-    def light_rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
-        """See the protocol."""
-        return self._rows(keys, without_token_vectors(self.exported.settings))
-
-    def late(self, query: CheckedQuery, keys: Sequence[str]) -> dict[str, float]:
-        """See the protocol. Of a document in windows it is over all together, and so ours at least."""
-        if query.colbert is None or not len(query.colbert) or not keys:
-            return {}
-        with answering(qdrant_errors(self.name)):
-            found = self._client.query_points(
-                self._collection,
-                query=query.colbert.vectors.tolist(),
-                using="colbert",
-                query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(keys))]),
-                limit=len(keys),
-                with_payload=False,
-            ).points
-        return {str(each.id): each.score / len(query.colbert) for each in found}
-
-
-def _lexical(records: Sequence[Any]) -> SparseRows:
-    sparse = ((record.vector or {}).get("sparse") for record in records)
-    return sparse_rows(
-        [terms_of([], []) if each is None else terms_of(each.indices, each.values) for each in sparse]
-    )
-
-
-def _filter(condition: Condition | None) -> models.Filter | None:
-    return None if condition is None else narrowed(condition).filter
+def _record_id(group: str, key: str) -> str:
+    return str(uuid.uuid5(NAMESPACE, f"{group}\0{key}"))

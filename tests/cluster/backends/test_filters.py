@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tercet.cluster.backends.candidates import proposed_keys
+from tercet.cluster.backends.engine import ProposingQuery
 from tercet.index.candidates import CandidateLimits
 from tercet.index.documents.conditions import condition_of
 from tercet.index.documents.filters import parse_filter
@@ -51,7 +52,8 @@ def random_filter(random: Random, depth: int = 0) -> dict[str, Any]:
 def test_both_ways_the_same_documents(pair: Callable[..., Any], tiny: Any, engine: str, count: int) -> None:
     both, random = pair(engine, "plain"), Random(5)
     fields, collection = both.own.settings.fields, both.there._collection
-    query = check_query(encode(tiny, ["hot tea"], "query"), both.own.settings)
+    dense = check_query(encode(tiny, ["hot tea"], "query"), both.own.settings).dense
+    query = ProposingQuery(dense, {}, {})
     said, matched = 0, 0
     for _ in range(count):
         tree = random_filter(random)

@@ -1,0 +1,90 @@
+"""A collection in Milvus that Tercet writes: its token vectors are codes in strings.
+
+Milvus takes no sparse vector without a term. A document without any has one that no query asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from tercet.cluster.backends.engine import EngineDocument, Terms
+from tercet.cluster.backends.milvus.collection import MilvusCollection
+from tercet.cluster.backends.records import answering
+from tercet.cluster.backends.written_rows import FIELDS, NUMBERS, stored_rows
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidDocumentError
+from tercet.index.segments.rows import DocumentRows
+from tercet.models.representations import SparseRows
+from tercet.transfer.milvus.connection import milvus_errors
+from tercet.transfer.milvus.rows import STRING_BYTES
+from tercet.transfer.stored import sparse_rows, terms_of
+
+ROWS_AT_ONCE = 256
+NO_TERM = NUMBERS  # behind all token ids, too
+NO_TERMS: Terms = {NO_TERM: 1e-6}
+
+
+class WrittenMilvusCollection(MilvusCollection):
+    """See `tercet.cluster.backends.engine.WrittenEngineCollection`."""
+
+    def rows(self, keys: Sequence[str]) -> list[DocumentRows]:
+        """See the protocol."""
+        found: list[Mapping[str, Any]] = []
+        for first in range(0, len(keys), ROWS_AT_ONCE):
+            found += self._got(keys[first : first + ROWS_AT_ONCE], FIELDS)
+        return stored_rows(found, self.settings, self.name)
+
+    def every_row(self) -> Iterator[list[DocumentRows]]:
+        """See the protocol."""
+        for found in self._every(ROWS_AT_ONCE, FIELDS):
+            yield stored_rows(found, self.settings, self.name)
+
+    def put(self, documents: Sequence[EngineDocument]) -> None:
+        """See the protocol."""
+        rows = list(map(self._row, documents))
+        with answering(milvus_errors(self.name)):
+            for first in range(0, len(rows), ROWS_AT_ONCE):
+                some = rows[first : first + ROWS_AT_ONCE]
+                self._client.upsert(self._collection, some, timeout=self._timeout_seconds)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """See the protocol."""
+        with answering(milvus_errors(self.name)):
+            for first in range(0, len(ids), ROWS_AT_ONCE):
+                some = [*ids[first : first + ROWS_AT_ONCE]]
+                self._client.delete(self._collection, ids=some, timeout=self._timeout_seconds)
+
+    def declare(self, fields: Mapping[str, FieldType]) -> None:
+        """Nothing: Milvus filters the JSON of metadata without an index of each field."""
+
+    def _lexical(self, found: Sequence[Mapping[str, Any]]) -> SparseRows:
+        rows = ({term: weight for term, weight in row["sparse"].items() if term != NO_TERM} for row in found)
+        return sparse_rows([terms_of([*each], [*each.values()]) for each in rows])
+
+    def _row(self, document: EngineDocument) -> dict[str, Any]:
+        fields = document.fields
+        name = f"document {fields['id']!r:.80}"
+        if len(document.dense) > 1:
+            raise InvalidDocumentError(
+                f"{name} has {len(document.dense)} windows, and Milvus keeps one dense vector of a document: "
+                "split it, or make the collection without windows",
+                "text",
+            )
+        for part in ("title", "text", "metadata"):
+            value = fields[part]
+            size = len(orjson.dumps(value) if part == "metadata" else (value or "").encode())
+            if size > STRING_BYTES:
+                raise InvalidDocumentError(
+                    f"{name} has {size} bytes of {part}; Milvus takes {STRING_BYTES}: split it", part
+                )
+        row = dict(fields)
+        if self.settings.dense_dimension:
+            row["dense"] = document.dense[0]
+        if self.settings.vocabulary_size:
+            row["sparse"] = document.sparse or NO_TERMS
+        if self.settings.bm25:
+            row["words"] = document.words or NO_TERMS
+        return row

@@ -1,0 +1,353 @@
+"""A collection in an engine that is written through it.
+
+A write is carried out by the operations of live collections, on a state of just the documents that it
+concerns, which are read from the engine; what these have become goes back there. Before that the position of
+the write is noted as pending, and after it as done, so that no two writes have one, also where a server ends
+between the two. What is counted of terms moves with each write. Where the engine fails in the middle, it is
+counted anew, since nobody knows which part was carried out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tercet.cluster.backends.candidates import DOCUMENTS_AT_ONCE, matching_documents
+from tercet.cluster.backends.catalog import EngineCatalog
+from tercet.cluster.backends.engine import Engine, WrittenEngineCollection
+from tercet.cluster.backends.records import lacking, stored
+from tercet.cluster.backends.snapshot import EngineSnapshot
+from tercet.cluster.backends.terms import Statistics, counted
+from tercet.cluster.backends.written_rows import engine_documents
+from tercet.index.candidates import Document
+from tercet.index.catalog.layout import EMPTY_NAME
+from tercet.index.catalog.settings import CollectionSettings, require_kept
+from tercet.index.documents.checked import CheckedDocuments
+from tercet.index.documents.conditions import Condition, checked_condition
+from tercet.index.documents.fields import columns_of
+from tercet.index.documents.filters import Filter
+from tercet.index.documents.metadata import FieldType, MetadataChange, require_metadata
+from tercet.index.documents.store import encode_id
+from tercet.index.errors import CollectionNotFoundError, InvalidDocumentError, SearchIndexError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.live.operations import Delete, Operation, Patch, Put, Update
+from tercet.index.live.records import WriteKey, Written
+from tercet.index.live.state import LiveState
+from tercet.index.segments.checks import check_batch
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Representations
+from tercet.service.exceptions import BackendError
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A collection after the write at a position."""
+
+    collection: WrittenEngineCollection
+    position: int
+    statistics: Statistics
+    snapshot: EngineSnapshot
+
+    @staticmethod
+    def of(collection: WrittenEngineCollection, position: int, statistics: Statistics) -> _State:
+        settings = collection.settings
+        snapshot = EngineSnapshot(
+            collection,
+            str(position),
+            statistics.documents,
+            statistics.idf(settings.vocabulary_size),
+            statistics.known if settings.bm25 else None,
+        )
+        return _State(collection, position, statistics, snapshot)
+
+
+Steps = Callable[[WrittenEngineCollection], Iterable[tuple[Sequence[str], Operation]]]
+"""Of a write: the documents that each concerns, and what it does."""
+
+
+class WrittenCollection:
+    """In the place of `tercet.index.live.collection.LiveCollection`. Any number of threads may use it; one
+    server at a time may write. Its methods wait for the engine, and raise BackendError.
+    """
+
+    def __init__(self, engine: Engine, catalog: EngineCatalog, name: str) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._name = name
+        self._lock = threading.RLock()
+        self._known: _State | None = None
+
+    @property
+    def known(self) -> EngineSnapshot | None:
+        """As `snapshot`, where it need not be opened first. Takes no time."""
+        state = self._known
+        return None if state is None else state.snapshot
+
+    @property
+    def settings(self) -> CollectionSettings:
+        """What was fixed when the collection was created, with the fields declared since."""
+        return self._state().collection.settings
+
+    @property
+    def position(self) -> int:
+        """The position of the last write that is known here."""
+        return self._state().position
+
+    def snapshot(self) -> EngineSnapshot:
+        """The collection after the last write that is known here. Raises CollectionNotFoundError."""
+        return self._state().snapshot
+
+    def look(self) -> None:
+        """Takes note of what other servers wrote and declared. Raises CollectionNotFoundError."""
+        if self._lock.acquire(blocking=False):  # else it is written here
+            try:
+                self._require_newest()
+            finally:
+                self._lock.release()
+
+    def reaches(self, position: int) -> bool:
+        """Whether searches find what was written up to a position. Raises PositionLostError."""
+        require_kept(self.settings, position)
+        if self.position < position:
+            self.look()
+        return self.position >= position
+
+    def put(
+        self,
+        documents: Sequence[Document],
+        representations: Representations,
+        windows: DocumentWindows | None = None,
+        *,
+        if_position: int | None = None,
+        key: WriteKey | None = None,
+        tokens: int = 0,
+    ) -> Written:
+        """Adds or replaces documents, as `LiveCollection.put`."""
+        if not documents:
+            raise InvalidDocumentError("a write has no documents; give at least one")
+        settings = self.settings
+        checked = CheckedDocuments.of(documents, settings.fields, distinct=True)
+        rows = check_batch(checked, representations, settings, windows)
+        ids = [document.id for document in documents]
+        return self._write(lambda _: [(ids, Put.of(rows, if_position))], key, tokens)
+
+    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
+        """Removes documents, as `LiveCollection.delete`."""
+        return self._write(lambda _: _deletions(list(dict.fromkeys(ids))), key)
+
+    def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
+        """Removes the documents that a filter allows, as `LiveCollection.delete_matching`."""
+        condition = checked_condition(filter, self.settings.fields)
+        return self._write(lambda collection: _deletions(_matching(collection, condition)), key)
+
+    def patch(
+        self,
+        id: str,
+        metadata: Mapping[str, Any],
+        *,
+        merge: bool = False,
+        if_position: int | None = None,
+        key: WriteKey | None = None,
+    ) -> Written:
+        """Changes a document's metadata, as `LiveCollection.patch`."""
+        change = MetadataChange(require_metadata(f"document {id!r:.80}", metadata), merge)
+        return self._write(lambda _: [([id], Patch(encode_id(id), change, if_position))], key)
+
+    def update(
+        self,
+        which: Sequence[str] | Filter,
+        metadata: Mapping[str, Any],
+        *,
+        merge: bool = False,
+        key: WriteKey | None = None,
+    ) -> Written:
+        """Changes the metadata of documents, as `LiveCollection.update`; group by group."""
+        change = MetadataChange(require_metadata("the change", metadata), merge)
+        if not isinstance(which, Filter):
+            ids = list(dict.fromkeys(which))
+            return self._write(lambda _: _updates(ids, change, None), key)
+        condition = checked_condition(which, self.settings.fields)
+        return self._write(
+            lambda collection: _updates(_matching(collection, condition), change, condition), key
+        )
+
+    def written_under(self, key: WriteKey) -> Written | None:
+        """What was acknowledged under a key in the last day. Raises IdempotencyMismatchError."""
+        return self._catalog.written_under(self._name, key)
+
+    def declare(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
+        """Declares metadata fields over all documents. Raises as `LiveCollection.declare`."""
+        with self._lock:
+            state = self._require_newest()
+            former = state.collection.settings
+            new = former.with_fields(fields)
+            later = {name: kind for name, kind in new.fields.items() if name not in former.fields}
+            if not later:
+                return former
+            for documents in _pages(state.collection, None):
+                columns_of(
+                    later, [document.id for document in documents], [each.metadata for each in documents]
+                )
+            collection = self._engine.written(new)
+            collection.declare(later)
+            self._catalog.put(new)
+            self._known = _State.of(collection, state.position, state.statistics)
+            return new
+
+    def begin_merge(self) -> None:
+        """Raises NotInBackendError: how its segments are merged is the engine's own affair."""
+        raise lacking("merging", self._engine.name)
+
+    def remove(self) -> None:
+        """Removes the collection, once no write is under way."""
+        with self._lock:
+            self._catalog.delete(self._require_newest().collection.settings)
+            self._known = None
+
+    def _write(self, steps: Steps, key: WriteKey | None, tokens: int = 0) -> Written:
+        with self._lock:
+            known = None if key is None else self.written_under(key)
+            if known is not None:
+                return known
+            state = self._require_newest()
+            position, documents = state.position + 1, 0
+            try:
+                for ids, operation in steps(state.collection):
+                    before = self._concerned(state, ids)
+                    applied = operation.apply(before, position)
+                    documents += applied.documents
+                    if applied.entry is not None:
+                        state = self._carried_out(state, before, applied.state, position)
+                written = Written(state.position, documents, tokens)
+                if state.position == position or key is not None:
+                    self._catalog.finish(self._name, written, key)
+            except BackendError as error:
+                self._known = None
+                raise BackendError(
+                    f"{error}; the write may be carried out in part: repeat it when the engine answers"
+                ) from error
+            except SearchIndexError:
+                if state.position == position:  # earlier groups are changed, as the ledger's would be
+                    self._catalog.finish(self._name, Written(position, documents), None)
+                raise
+            self._known = state
+            return written
+
+    def _carried_out(self, state: _State, before: LiveState, after: LiveState, position: int) -> _State:
+        """Has the engine do what leads from one state of some documents to another."""
+        gone, removed, added = _difference(before, after, position)
+        mean, collection = state.statistics.mean_length, state.collection
+        documents = [document for rows in added for document in engine_documents(rows, mean)]
+        if state.position < position:
+            self._catalog.begin(self._name, position)
+        if documents:
+            collection.put(documents)
+        if gone:
+            collection.remove(gone)
+        return _State.of(collection, position, state.statistics.moved(added, removed))
+
+    def _concerned(self, state: _State, ids: Sequence[str]) -> LiveState:
+        """The documents of some ids, as a live collection has them in memory."""
+        collection = state.collection
+        rows = collection.rows(collection.keys_of(ids))
+        memory = (Segment.in_memory(rows, collection.settings),) if rows else ()
+        return LiveState(collection.settings, EMPTY_NAME, (), memory, position=state.position)
+
+    def _state(self) -> _State:
+        state = self._known
+        if state is not None:
+            return state
+        with self._lock:
+            return self._known or self._opened()
+
+    def _opened(self) -> _State:
+        settings = self._catalog.settings(self._name)
+        if settings is None:
+            raise CollectionNotFoundError(
+                f"{self._engine.name} has no collection {self._name!r} that Tercet writes; create it first"
+            )
+        collection = self._engine.written(settings)
+        position, _ = self._catalog.position(self._name)  # before it is counted: a later write is seen then
+        self._catalog.forget_keys(self._name)
+        state = self._known = _State.of(collection, position, counted(collection))
+        return state
+
+    def _require_newest(self) -> _State:
+        """The collection as it is now: counted anew where another server wrote it, or ended in a write."""
+        state = self._known
+        if state is not None:
+            settings = self._catalog.settings(self._name)
+            known = state.collection.settings
+            same = settings is not None and settings == known and settings.lineage == known.lineage
+            if same and self._catalog.position(self._name)[0] == state.position:
+                return state
+        self._known = None
+        return self._opened()
+
+
+def _deletions(ids: Sequence[str]) -> Iterable[tuple[Sequence[str], Operation]]:
+    for some in _groups(ids):
+        yield some, Delete(_packed(some))
+
+
+def _updates(
+    ids: Sequence[str], change: MetadataChange, condition: Condition | None
+) -> Iterable[tuple[Sequence[str], Operation]]:
+    for some in _groups(ids):
+        yield some, Update(_packed(some), change, condition)
+
+
+def _groups(ids: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (ids[start : start + DOCUMENTS_AT_ONCE] for start in range(0, len(ids), DOCUMENTS_AT_ONCE))
+
+
+def _packed(ids: Sequence[str]) -> PackedBytes:
+    return PackedBytes.of(list(map(encode_id, ids)))
+
+
+def _matching(collection: WrittenEngineCollection, condition: Condition) -> list[str]:
+    """The ids of the documents that a condition allows."""
+    return [document.id for documents in _pages(collection, condition) for document in documents]
+
+
+def _pages(collection: WrittenEngineCollection, condition: Condition | None) -> Iterable[list[Document]]:
+    """The documents that a condition allows, some at a time."""
+    after = None
+    while True:
+        with stored(collection.name):
+            some = matching_documents(
+                collection, after, DOCUMENTS_AT_ONCE, condition, collection.settings.fields
+            )
+        if some:
+            yield some
+            after = some[-1].id
+        if len(some) < DOCUMENTS_AT_ONCE:
+            return
+
+
+def _difference(
+    before: LiveState, after: LiveState, position: int
+) -> tuple[list[str], list[DocumentRows], list[DocumentRows]]:
+    """The ids that are gone, the documents that they and changed ones were, and those of a position."""
+    gone, removed, added = list[str](), list[DocumentRows](), list[DocumentRows]()
+    for segment in before.segments:
+        ids = segment.documents.ids
+        there, stays = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.bool_)
+        for ordinal, rows, known in after.find(ids):
+            there[known] = True
+            stays[known] = after.segments[ordinal].positions[rows] < position
+        if not stays.all():
+            removed.append(segment.take(np.flatnonzero(~stays)))
+        gone += [id.decode() for id in ids.take(np.flatnonzero(~there))]
+    for segment in after.segments:
+        rows = segment.rows_kept()
+        rows = rows[segment.positions[rows] == position]
+        if len(rows):
+            added.append(segment.take(rows))
+    return gone, removed, added
