@@ -25,7 +25,7 @@ MACOS = sys.platform == "darwin"
 ROOT = Path(__file__).resolve().parent
 SHARED = ROOT / "index" / "native"  # what both modules are made with: the binding, and what the processor has
 SHARED_FILES = ("binding.c", "module.c", "processor.c")
-SHARED_HEADERS = ("arrays.h", "binding.h", "processor.h", "stable_abi.h")
+SHARED_HEADERS = ("arrays.h", "binding.h", "lanes.h", "processor.h", "stable_abi.h")
 OLDEST_GLIBC = "2.17"
 LAYOUTS = "layouts.c"
 # Package → its errors for instructions that the processor has not, and for damaged numbers.
@@ -33,7 +33,8 @@ ERRORS = {
     "index": ("SearchIndexError", "DamagedIndexError"),
     "models": ("UnsupportedError", "CheckpointError"),
 }
-# The compiler fuses no steps, so that every variant gives the same numbers; sums of damaged numbers wrap.
+# The compiler fuses no steps, so that every variant gives the same numbers; sums of damaged numbers wrap. No
+# vector is passed between files, which is what GCC's notes on the ABI are about.
 FLAGS = (
     "-std=gnu11",
     "-O3",
@@ -44,6 +45,7 @@ FLAGS = (
     "-fno-math-errno",
     "-Wall",
     "-Wextra",
+    "-Wno-psabi",
 )
 _AVX2 = ("-mavx2", "-mbmi", "-mbmi2", "-mf16c", "-mfma", "-mlzcnt", "-mmovbe", "-mpopcnt")
 _AVX512 = tuple(f"-mavx512{part}" for part in ("f", "bw", "cd", "dq", "vl", "vnni"))

@@ -1,21 +1,19 @@
 // Inner products of 8-bit vectors, many at a time.
 //
-// A tile of TILE document tokens meets groups of QUERY_LANES query tokens. Four values of a document token go to
-// all lanes at once, so no sum ever crosses lanes: a group costs one instruction for 4 x 16 products where the
-// processor multiplies bytes (AVX-512 VNNI), one for 8 x 64 x 16 where it multiplies matrices of them (AMX), and a
-// few where it multiplies 16-bit numbers. All give the same sums: no step rounds or saturates. Document values are
-// stored with OFFSET added, since the instructions take that side without sign; who calls subtracts OFFSET times
-// the query's sum.
+// A tile of TILE document tokens meets groups of LANES query tokens. Four values of a document token go to all
+// lanes at once, so no sum ever crosses lanes: a group costs one instruction for 4 x 16 products where the
+// processor multiplies bytes of both kinds, one for 8 x 64 x 16 where it multiplies matrices of them (AMX), and a few
+// where it multiplies 16-bit numbers. All give the same sums: no step rounds or saturates. Document values are
+// stored with BYTE_OFFSET added, since the instructions take that side without sign; who calls subtracts
+// BYTE_OFFSET times the query's sum.
 #pragma once
 
 #include "lanes.h"
 
-enum { TILE = 8, LANE_VALUES = 4, OFFSET = 128, VALUES_AT_ONCE = LANE_VALUES * QUERY_LANES };
+enum { TILE = 8, BYTE_OFFSET = 128, VALUES_AT_ONCE = LANE_BYTES * LANES };
 enum { GROUPS_AT_ONCE = 2 }; // groups that share what is read of a tile
 
-#define INLINED static inline __attribute__((always_inline))
-
-#if defined(__AMX_INT8__) || defined(__AVX512VNNI__)
+#if defined(__AMX_INT8__) || defined(MIXES_SIGNS)
 #define MULTIPLIES_BYTES
 #endif
 
@@ -34,7 +32,7 @@ static inline const group_value *widened_groups(call *call, const int8_t *packed
     (void)call, (void)groups, (void)values;
     return packed;
 #else
-    int64_t count = groups * values * QUERY_LANES;
+    int64_t count = groups * values * LANES;
     group_value *widened = space(call, count, sizeof *widened);
     for (int64_t place = 0; widened && place < count; place++) widened[place] = packed[place];
     return widened;
@@ -78,7 +76,7 @@ static inline void begin_products(void) {
     amx_shapes shapes = {
         .palette = 1,
         .row_bytes = {AMX_ROW_BYTES, AMX_ROW_BYTES, AMX_ROW_BYTES, AMX_ROW_BYTES},
-        .rows = {TILE, TILE, TILE, VALUES_AT_ONCE / LANE_VALUES},
+        .rows = {TILE, TILE, TILE, VALUES_AT_ONCE / LANE_BYTES},
     };
     _tile_loadconfig(&shapes);
 }
@@ -86,16 +84,16 @@ static inline void begin_products(void) {
 static inline void end_products(void) { _tile_release(); }
 
 INLINED void multiply(
-    const group_value *first, int groups, const tile_value *tile, int64_t values, lane_ints products[][TILE]
+    const group_value *first, int groups, const tile_value *tile, int64_t values, ints products[][TILE]
 ) {
     _tile_zero(SUMS_OF_FIRST);
     _tile_zero(SUMS_OF_SECOND);
     for (int64_t place = 0; place < values; place += VALUES_AT_ONCE) {
         _tile_loadd(OF_TOKENS, tile + place, values);
-        _tile_loadd(OF_GROUP, first + place * QUERY_LANES, AMX_ROW_BYTES);
+        _tile_loadd(OF_GROUP, first + place * LANES, AMX_ROW_BYTES);
         _tile_dpbusd(SUMS_OF_FIRST, OF_TOKENS, OF_GROUP);
         if (groups == 1) continue;
-        _tile_loadd(OF_GROUP, first + (values + place) * QUERY_LANES, AMX_ROW_BYTES);
+        _tile_loadd(OF_GROUP, first + (values + place) * LANES, AMX_ROW_BYTES);
         _tile_dpbusd(SUMS_OF_SECOND, OF_TOKENS, OF_GROUP);
     }
     _tile_stored(SUMS_OF_FIRST, products[0], AMX_ROW_BYTES);
@@ -107,112 +105,76 @@ INLINED void multiply(
 static inline void begin_products(void) {}
 static inline void end_products(void) {}
 
-#if defined(__AVX512VNNI__)
-
-INLINED void multiply(
-    const group_value *first, int groups, const tile_value *tile, int64_t values, lane_ints products[][TILE]
-) {
-    __m512i sums[GROUPS_AT_ONCE][TILE];
-    for (int group = 0; group < groups; group++)
-        for (int token = 0; token < TILE; token++) sums[group][token] = _mm512_setzero_si512();
-    for (int64_t place = 0; place < values; place += LANE_VALUES) {
-        __m512i of_query[GROUPS_AT_ONCE];
-        for (int group = 0; group < groups; group++)
-            of_query[group] = _mm512_loadu_si512(first + (group * values + place) * QUERY_LANES);
-#pragma GCC unroll 8
-        for (int token = 0; token < TILE; token++) {
-            int32_t four;
-            __builtin_memcpy(&four, tile + token * values + place, sizeof four);
-            __m512i document = _mm512_set1_epi32(four);
-            for (int group = 0; group < groups; group++)
-                sums[group][token] = _mm512_dpbusd_epi32(sums[group][token], document, of_query[group]);
-        }
-    }
-    for (int group = 0; group < groups; group++)
-        for (int token = 0; token < TILE; token++) products[group][token] = (lane_ints)sums[group][token];
-}
-
+// The values of a group for a step take GROUP_PARTS vectors. As many tokens and groups meet as registers have room
+// for their sums.
+#if defined(MULTIPLIES_BYTES)
+typedef int32_t four_values;
+typedef ints values_of_lanes;
+enum { GROUP_PARTS = 1, GROUPS_TOGETHER = GROUPS_AT_ONCE, TOKENS_TOGETHER = TILE };
+#define ADD_STEP(sums, document, group) add_fours(sums, document, group)
 #else
-
-// Pairs of 16-bit numbers are multiplied and added: the values of a group for a step take GROUP_PARTS vectors.
+typedef int64_t four_values;
+typedef int64_t values_of_lanes __attribute__((vector_size(4 * LANES)));
+#define ADD_STEP(sums, document, group) add_pairs(sums, group, document)
 #if defined(__AVX2__)
-
-typedef __m256i group_shorts;
-enum { ROWS_AT_ONCE = 2, GROUP_PARTS = 4 }; // more do not fit the registers
-INLINED group_shorts load_group_shorts(const group_value *from) {
-    return _mm256_loadu_si256((const __m256i *)from);
-}
-INLINED group_shorts four_to_all(int64_t four) { return _mm256_set1_epi64x(four); }
-INLINED group_shorts add_products(group_shorts sums, group_shorts one, group_shorts other) {
-    return _mm256_add_epi32(sums, _mm256_madd_epi16(one, other));
-}
-
-#elif defined(__SSE2__)
-
-typedef __m128i group_shorts;
-enum { ROWS_AT_ONCE = 1, GROUP_PARTS = 8 };
-INLINED group_shorts load_group_shorts(const group_value *from) { return _mm_loadu_si128((const __m128i *)from); }
-INLINED group_shorts four_to_all(int64_t four) { return _mm_set1_epi64x(four); }
-INLINED group_shorts add_products(group_shorts sums, group_shorts one, group_shorts other) {
-    return _mm_add_epi32(sums, _mm_madd_epi16(one, other));
-}
-
-#endif
-
-#if defined(__SSE2__)
-INLINED void multiply_tokens(
-    const group_value *group, const tile_value *tile, int64_t values, lane_ints *products
-) {
-    group_shorts sums[ROWS_AT_ONCE][GROUP_PARTS] = {0};
-    for (int64_t place = 0; place < values; place += LANE_VALUES) {
-        group_shorts document[ROWS_AT_ONCE];
-        for (int token = 0; token < ROWS_AT_ONCE; token++) {
-            int64_t four;
-            __builtin_memcpy(&four, tile + token * values + place, sizeof four);
-            document[token] = four_to_all(four);
-        }
-        for (int part = 0; part < GROUP_PARTS; part++) {
-            const group_value *here = group + place * QUERY_LANES + part * (VALUES_AT_ONCE / GROUP_PARTS);
-            group_shorts of_query = load_group_shorts(here);
-            for (int token = 0; token < ROWS_AT_ONCE; token++)
-                sums[token][part] = add_products(sums[token][part], of_query, document[token]);
-        }
-    }
-    for (int token = 0; token < ROWS_AT_ONCE; token++) {
-        int32_t halves[2 * QUERY_LANES]; // of each lane side by side
-        __builtin_memcpy(halves, sums[token], sizeof halves);
-        for (int lane = 0; lane < QUERY_LANES; lane++)
-            products[token][lane] = halves[2 * lane] + halves[2 * lane + 1];
-    }
-}
-
+enum { GROUP_PARTS = 2, GROUPS_TOGETHER = 1, TOKENS_TOGETHER = 2 };
 #else
+enum { GROUP_PARTS = 2, GROUPS_TOGETHER = 1, TOKENS_TOGETHER = 1 };
+#endif
+#endif
 
-enum { ROWS_AT_ONCE = 1 };
-INLINED void multiply_tokens(
-    const group_value *group, const tile_value *tile, int64_t values, lane_ints *products
-) {
-    int32_t sums[QUERY_LANES] = {0};
-    for (int64_t place = 0; place < values; place += LANE_VALUES)
-        for (int lane = 0; lane < QUERY_LANES; lane++)
-            for (int value = 0; value < LANE_VALUES; value++)
-                sums[lane] += tile[place + value] * group[place * QUERY_LANES + lane * LANE_VALUES + value];
-    __builtin_memcpy(products, sums, sizeof sums);
+INLINED ints four_to_all(const tile_value *from) {
+    four_values four;
+    memcpy(&four, from, sizeof four);
+    return (ints)(four - (values_of_lanes){0});
 }
 
-#endif
+// A lane's sum, of which the parts of a group may have halves side by side.
+INLINED void store_sums(const ints sums[GROUP_PARTS], ints *products) {
+    if (GROUP_PARTS == 1) {
+        *products = sums[0];
+        return;
+    }
+    int32_t halves[LANES][GROUP_PARTS];
+    memcpy(halves, sums, sizeof halves);
+    for (int lane = 0; lane < LANES; lane++) (*products)[lane] = halves[lane][0] + halves[lane][GROUP_PARTS - 1];
+}
+
+INLINED void multiply_some(
+    const group_value *first, int groups, const tile_value *tile, int64_t values, ints products[][TILE]
+) {
+    ints sums[GROUPS_TOGETHER][TOKENS_TOGETHER][GROUP_PARTS] = {0};
+    for (int64_t place = 0; place < values; place += LANE_BYTES) {
+        ints of_query[GROUPS_TOGETHER][GROUP_PARTS];
+        for (int group = 0; group < groups; group++)
+            for (int part = 0; part < GROUP_PARTS; part++)
+                of_query[group][part] =
+                    load_ints(first + (group * values + place) * LANES + part * (VALUES_AT_ONCE / GROUP_PARTS));
+#pragma GCC unroll 8
+        for (int token = 0; token < TOKENS_TOGETHER; token++) {
+            ints document = four_to_all(tile + token * values + place);
+            for (int group = 0; group < groups; group++)
+                for (int part = 0; part < GROUP_PARTS; part++)
+                    sums[group][token][part] = ADD_STEP(sums[group][token][part], document, of_query[group][part]);
+        }
+    }
+    for (int group = 0; group < groups; group++)
+        for (int token = 0; token < TOKENS_TOGETHER; token++)
+            store_sums(sums[group][token], &products[group][token]);
+}
 
 INLINED void multiply(
-    const group_value *first, int groups, const tile_value *tile, int64_t values, lane_ints products[][TILE]
+    const group_value *first, int groups, const tile_value *tile, int64_t values, ints products[][TILE]
 ) {
-    for (int group = 0; group < groups; group++)
-        for (int token = 0; token < TILE; token += ROWS_AT_ONCE)
-            multiply_tokens(
-                first + group * values * QUERY_LANES, tile + token * values, values, &products[group][token]
+    int together = groups < GROUPS_TOGETHER ? groups : GROUPS_TOGETHER;
+    for (int group = 0; group < groups; group += together)
+        for (int token = 0; token < TILE; token += TOKENS_TOGETHER)
+            multiply_some(
+                first + group * values * LANES, together, tile + token * values, values,
+                (ints(*)[TILE])&products[group][token]
             );
 }
 
-#endif
 #endif
 
 // The kernel that `name##_within` is, for the table of kernels.
@@ -224,13 +186,13 @@ INLINED void multiply(
         return failure;                                                                                          \
     }
 
-// Writes the sum of the squared values of each token of a tile uint8[8, S], OFFSET not counted; S is a multiple of
+// Writes the sum of the squared values of each token of a tile uint8[8, S], BYTE_OFFSET not counted; S is a multiple of
 // VALUES_AT_ONCE.
 static inline void square_sums(const uint8_t *tile, int64_t values, int32_t squares[TILE]) {
     for (int token = 0; token < TILE; token++) {
         int32_t total = 0;
         for (int64_t place = 0; place < (values & -VALUES_AT_ONCE); place++) { // so that the compiler knows it
-            int16_t value = (int16_t)(tile[token * values + place] - OFFSET);
+            int16_t value = (int16_t)(tile[token * values + place] - BYTE_OFFSET);
             total += (int32_t)value * value;
         }
         squares[token] = total;

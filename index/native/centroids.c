@@ -5,8 +5,6 @@
 
 #define LOWEST_PRODUCT (-INT16_MAX)
 
-typedef int16_t lane_shorts __attribute__((vector_size(QUERY_LANES * 2), aligned(2), may_alias));
-
 typedef struct {
     const group_value *widened;
     const int32_t *sums; // [lanes]
@@ -18,22 +16,22 @@ typedef struct {
 INLINED void write_products(
     const centroid_query *query, int64_t first, int groups, const tile_value *tile, int16_t *found
 ) {
-    lane_ints products[GROUPS_AT_ONCE][TILE];
-    multiply(query->widened + first * query->size * QUERY_LANES, groups, tile, query->size, products);
+    ints products[GROUPS_AT_ONCE][TILE];
+    multiply(query->widened + first * query->size * LANES, groups, tile, query->size, products);
     for (int row = 0; row < TILE; row++)
         for (int group = 0; group < groups; group++) {
-            int64_t lane = (first + group) * QUERY_LANES;
-            lane_ints over = (products[group][row] - *(const lane_ints *)(query->sums + lane)) >> query->shift;
-            *(lane_shorts *)(found + row * query->lanes + lane) = __builtin_convertvector(over, lane_shorts);
+            int64_t lane = (first + group) * LANES;
+            ints over = (products[group][row] - *(const ints *)(query->sums + lane)) >> query->shift;
+            *(shorts *)(found + row * query->lanes + lane) = __builtin_convertvector(over, shorts);
         }
 }
 
 static int centroid_products_within(call *call) {
     const uint8_t *tiles = ARRAY(uint8_t, 2);
-    int64_t groups = LENGTH(0), size = DEPTH(2), shift = INTEGER(3), lanes = groups * QUERY_LANES;
+    int64_t groups = LENGTH(0), size = DEPTH(2), shift = INTEGER(3), lanes = groups * LANES;
     if (outside(shift, 32)) return damaged(call, "a shift", shift, 32);
-    if (size % VALUES_AT_ONCE || size != LANE_VALUES * WIDTH(0))
-        return damaged(call, "the values of a tile", size, LANE_VALUES * WIDTH(0) + 1);
+    if (size % VALUES_AT_ONCE || size != LANE_BYTES * WIDTH(0))
+        return damaged(call, "the values of a tile", size, LANE_BYTES * WIDTH(0) + 1);
     if (LENGTH(4) != LENGTH(2) * TILE)
         return damaged(call, "the number of products", LENGTH(4), LENGTH(2) * TILE + 1);
     if (WIDTH(4) != lanes) return damaged(call, "the lanes of products", WIDTH(4), lanes + 1);
@@ -60,12 +58,12 @@ static int centroid_products_within(call *call) {
 
 MULTIPLYING(centroid_products)
 
-// Writes the best products of `count` lanes, which is QUERY_LANES or twice that, with a text's centroids; false for
+// Writes the best products of `count` lanes, which is LANES or twice that, with a text's centroids; false for
 // a centroid there is not. Called with a number that the compiler knows, so that they stay in registers.
 static inline bool find_best_of_lanes(
     const int16_t *values, int64_t centroids, int64_t lanes, const stored_text *text, int count, int16_t *best
 ) {
-    int16_t highest[2 * QUERY_LANES];
+    int16_t highest[2 * LANES];
     for (int lane = 0; lane < count; lane++) highest[lane] = LOWEST_PRODUCT;
     for (int64_t token = 0; token < text->count; token++) {
         if (text->centroids[token] >= centroids) return false;
@@ -82,7 +80,7 @@ static int centroid_maxsim(call *call) {
     const double *scales = ARRAY(double, 1);
     stored_texts texts = TEXTS(2);
     int64_t centroids = LENGTH(0), lanes = WIDTH(0);
-    if (lanes % QUERY_LANES) return damaged(call, "the lanes of products", lanes, QUERY_LANES);
+    if (lanes % LANES) return damaged(call, "the lanes of products", lanes, LANES);
     SPACE(int16_t, best, lanes);
     RESULT(double, scores, 0, texts.count);
     for (int64_t number = 0; number < texts.count; number++) {
@@ -95,10 +93,10 @@ static int centroid_maxsim(call *call) {
         if (text.count == 0) continue;
         if (!text.centroids) return damaged(call, "a text without centroids", number, 0);
         bool found = true;
-        for (int64_t lane = 0; found && lane < lanes; lane += 2 * QUERY_LANES)
-            found = lane + QUERY_LANES == lanes
-                        ? find_best_of_lanes(values + lane, centroids, lanes, &text, QUERY_LANES, best + lane)
-                        : find_best_of_lanes(values + lane, centroids, lanes, &text, 2 * QUERY_LANES, best + lane);
+        for (int64_t lane = 0; found && lane < lanes; lane += 2 * LANES)
+            found = lane + LANES == lanes
+                        ? find_best_of_lanes(values + lane, centroids, lanes, &text, LANES, best + lane)
+                        : find_best_of_lanes(values + lane, centroids, lanes, &text, 2 * LANES, best + lane);
         if (!found) return damaged(call, "a centroid of a text", number, centroids);
         for (int64_t lane = 0; lane < lanes; lane++) scores[number] += best[lane] * scales[lane];
     }

@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "lanes.h"
 #include "token_tiles.h"
 
 #define HALF_OFFSET 64 // added to values of centroids and of entries alike
@@ -11,15 +10,15 @@ enum { GROUPS_OF_TILE = 8 }; // that each tile of centroids meets while it is in
 
 // The best product of each lane of a group so far, and the number of its centroid.
 typedef struct {
-    lane_floats best;
-    lane_ints number;
+    floats best;
+    ints number;
 } nearest_so_far;
 
 // Vectors as bytes, and what is found of them.
 typedef struct {
     const group_value *widened;
-    const int32_t *sums; // [groups, QUERY_LANES]
-    const float *scales; // [groups, QUERY_LANES]
+    const int32_t *sums; // [groups, LANES]
+    const float *scales; // [groups, LANES]
     int64_t size;
     nearest_so_far *found; // [groups]
 } coded_vectors;
@@ -29,19 +28,19 @@ typedef struct {
 INLINED void raise_nearest(
     const coded_vectors *all, int64_t first, int groups, const tile_value *tile, int64_t number, const float *halves
 ) {
-    lane_ints products[GROUPS_AT_ONCE][TILE];
-    multiply(all->widened + first * all->size * QUERY_LANES, groups, tile, all->size, products);
+    ints products[GROUPS_AT_ONCE][TILE];
+    multiply(all->widened + first * all->size * LANES, groups, tile, all->size, products);
     for (int group = 0; group < groups; group++) {
-        int64_t lane = (first + group) * QUERY_LANES;
-        const lane_ints sums = *(const lane_ints *)(all->sums + lane);
-        const lane_floats scales = *(const lane_floats *)(all->scales + lane);
+        int64_t lane = (first + group) * LANES;
+        const ints sums = *(const ints *)(all->sums + lane);
+        const floats scales = *(const floats *)(all->scales + lane);
         nearest_so_far own = all->found[first + group];
         for (int row = 0; row < TILE; row++) {
-            lane_floats whole = __builtin_convertvector(products[group][row] - sums, lane_floats);
-            lane_floats product = whole * scales - halves[row];
-            lane_ints higher = product > own.best;
+            floats whole = __builtin_convertvector(products[group][row] - sums, floats);
+            floats product = whole * scales - halves[row];
+            ints higher = product > own.best;
             own.number = (higher & ((int32_t)number + row)) | (~higher & own.number);
-            own.best = (lane_floats)((higher & (lane_ints)product) | (~higher & (lane_ints)own.best));
+            own.best = (floats)((higher & (ints)product) | (~higher & (ints)own.best));
         }
         all->found[first + group] = own;
     }
@@ -52,12 +51,12 @@ static int nearest_centroids_within(call *call) {
     const uint8_t *tiles = ARRAY(uint8_t, 3);
     uint16_t *nearest = ARRAY(uint16_t, 5);
     int64_t groups = LENGTH(0), size = DEPTH(3), count = LENGTH(5);
-    if (size % VALUES_AT_ONCE || size != LANE_VALUES * WIDTH(0))
-        return damaged(call, "the values of a tile", size, LANE_VALUES * WIDTH(0) + 1);
+    if (size % VALUES_AT_ONCE || size != LANE_BYTES * WIDTH(0))
+        return damaged(call, "the values of a tile", size, LANE_BYTES * WIDTH(0) + 1);
     if (LENGTH(4) != LENGTH(3) * TILE)
         return damaged(call, "the number of half lengths", LENGTH(4), LENGTH(3) * TILE + 1);
-    if (count > groups * QUERY_LANES)
-        return damaged(call, "the number of vectors", count, groups * QUERY_LANES + 1);
+    if (count > groups * LANES)
+        return damaged(call, "the number of vectors", count, groups * LANES + 1);
     SPACE(tile_value, room, TILE * size);
     SPACE(nearest_so_far, found, groups);
     coded_vectors all = {
@@ -69,7 +68,7 @@ static int nearest_centroids_within(call *call) {
     };
     if (!all.widened) return NO_MEMORY;
     for (int64_t group = 0; group < groups; group++)
-        for (int lane = 0; lane < QUERY_LANES; lane++) found[group].best[lane] = -INFINITY;
+        for (int lane = 0; lane < LANES; lane++) found[group].best[lane] = -INFINITY;
     for (int64_t start = 0; start < groups; start += GROUPS_OF_TILE)
         for (int64_t place = 0; place < LENGTH(3); place++) {
             const tile_value *tile = widened_tile(tiles + place * TILE * size, size, room);
@@ -81,7 +80,7 @@ static int nearest_centroids_within(call *call) {
                     raise_nearest(&all, first, 1, tile, number, halves + number);
         }
     for (int64_t vector = 0; vector < count; vector++)
-        nearest[vector] = (uint16_t)found[vector / QUERY_LANES].number[vector % QUERY_LANES];
+        nearest[vector] = (uint16_t)found[vector / LANES].number[vector % LANES];
     return DONE;
 }
 
@@ -102,19 +101,19 @@ INLINED void encode_piece(
             float value = entries[place * ENTRIES + entry];
             halves[entry] += value * value / 2;
         }
-    for (int64_t first = 0; first < tokens; first += QUERY_LANES) {
-        int64_t lanes = tokens - first < QUERY_LANES ? tokens - first : QUERY_LANES;
-        lane_floats values[8] = {0}, best;
-        lane_ints number = {0};
-        for (int lane = 0; lane < QUERY_LANES; lane++) best[lane] = -INFINITY;
+    for (int64_t first = 0; first < tokens; first += LANES) {
+        int64_t lanes = tokens - first < LANES ? tokens - first : LANES;
+        floats values[8] = {0}, best;
+        ints number = {0};
+        for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;
         for (int64_t lane = 0; lane < lanes; lane++)
             for (int place = 0; place < width; place++) values[place][lane] = rests[(first + lane) * size + place];
         for (int32_t entry = 0; entry < ENTRIES; entry++) {
-            lane_floats product = values[0] * entries[entry] - halves[entry];
+            floats product = values[0] * entries[entry] - halves[entry];
             for (int place = 1; place < width; place++) product += values[place] * entries[place * ENTRIES + entry];
-            lane_ints higher = product > best;
+            ints higher = product > best;
             number = (higher & entry) | (~higher & number);
-            best = (lane_floats)((higher & (lane_ints)product) | (~higher & (lane_ints)best));
+            best = (floats)((higher & (ints)product) | (~higher & (ints)best));
         }
         for (int64_t lane = 0; lane < lanes; lane++) codes[(first + lane) * pieces] = (uint8_t)number[lane];
     }

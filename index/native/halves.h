@@ -4,15 +4,7 @@
 // left: the same order in every variant and wherever a row lies, so equal rows have equal products to the last bit.
 #pragma once
 
-#include <string.h>
-
-#include "arrays.h"
-
-#if defined(__F16C__) || defined(__AVX512F__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
+#include "lanes.h"
 
 #define CHAINS 4
 #define EXPONENT 0x7C00u // the bits of a float16 that are all set in infinities and what is no number
@@ -88,7 +80,6 @@ static inline double sum_8(const doubles8 *values) {
 
 // Of a row and a query of so many values.
 static inline float half_product(const half *row, const float *query, int64_t dimension) {
-    enum { LANES = 16 };
     floats16 sums[CHAINS] = {{0}};
     int64_t place = 0;
     for (; place + CHAINS * LANES <= dimension; place += CHAINS * LANES)
@@ -106,15 +97,15 @@ static inline float half_product(const half *row, const float *query, int64_t di
 
 // The same with a query of float64, added up in float64.
 static inline double exact_half_product(const half *row, const double *query, int64_t dimension) {
-    enum { LANES = 8 };
+    enum { DOUBLES = 8 };
     doubles8 sums[CHAINS] = {{0}};
     int64_t place = 0;
-    for (; place + CHAINS * LANES <= dimension; place += CHAINS * LANES)
+    for (; place + CHAINS * DOUBLES <= dimension; place += CHAINS * DOUBLES)
         for (int chain = 0; chain < CHAINS; chain++) {
             floats8 values;
             doubles8 asked;
-            widen_8(row + place + chain * LANES, &values);
-            memcpy(&asked, query + place + chain * LANES, sizeof asked);
+            widen_8(row + place + chain * DOUBLES, &values);
+            memcpy(&asked, query + place + chain * DOUBLES, sizeof asked);
             sums[chain] += __builtin_convertvector(values, doubles8) * asked;
         }
     sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);

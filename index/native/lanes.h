@@ -1,39 +1,110 @@
-// A value for each lane of a group of query tokens, worked on together; the compiler splits what is too wide.
+// Sixteen values that are worked on together, and the steps of their inner products: what each set of instructions
+// does for these is written here alone. The compiler splits what is too wide for the processor.
 #pragma once
+
+#include <string.h>
 
 #include "arrays.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
-enum { QUERY_LANES = 16 };
+#define INLINED static inline __attribute__((always_inline))
+
+enum { LANES = 16, LANE_BYTES = 4 };
 
 // They may lie at any place of an array.
-typedef int32_t lane_ints __attribute__((vector_size(QUERY_LANES * 4), aligned(4), may_alias));
-typedef float lane_floats __attribute__((vector_size(QUERY_LANES * 4), aligned(4), may_alias));
+typedef float floats __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int16_t shorts __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
+typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
 
-// Products less what OFFSET adds to them, times a document token's scale; raises what is the best so far.
-static inline void raise_lanes(
-    const lane_ints *products, const lane_ints *sums, float scale, lane_floats *scaled, lane_floats *best
-) {
-    *scaled = __builtin_convertvector(*products - *sums, lane_floats) * scale;
-    lane_ints higher = *scaled > *best;
-    *best = (lane_floats)((higher & (lane_ints)*scaled) | (~higher & (lane_ints)*best));
+INLINED floats to_floats(ints values) { return __builtin_convertvector(values, floats); }
+
+INLINED ints load_ints(const void *from) { return *(const ints *)from; }
+
+// `add_fours` adds to each lane the products of its four bytes, of which one side's have no sign. They are up to
+// 127 unless MIXES_SIGNS is set: then two products stay within 16 bits, and bytes with and without sign are alike.
+//
+// `add_pairs` adds to each lane the products of its two numbers of 16 bits. No step rounds or saturates, so that
+// all sets of instructions give the same sums.
+#if defined(__AVX512VNNI__)
+#define MIXES_SIGNS
+
+INLINED ints add_fours(ints sums, ints without_sign, ints with_sign) {
+    return (ints)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)without_sign, (__m512i)with_sign);
 }
 
-// A bit for each lane whose value is at least the one that is needed, the lowest for the first.
-static inline uint32_t reaching_lanes(const lane_floats *values, const lane_floats *needed) {
-#if defined(__AVX512F__)
-    return _mm512_cmp_ps_mask(_mm512_loadu_ps(values), _mm512_loadu_ps(needed), _CMP_GE_OQ);
+INLINED ints add_pairs(ints sums, ints one, ints other) {
+    // LLVM makes two instructions of it where sums wait for each other, as if others did not fill the time.
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(sums) : "v"(one), "v"(other));
+    return sums;
+}
+
 #elif defined(__AVX2__)
-    const float *one = (const float *)values, *other = (const float *)needed;
-    __m256 low = _mm256_cmp_ps(_mm256_loadu_ps(one), _mm256_loadu_ps(other), _CMP_GE_OQ);
-    __m256 high = _mm256_cmp_ps(_mm256_loadu_ps(one + 8), _mm256_loadu_ps(other + 8), _CMP_GE_OQ);
-    return (uint32_t)_mm256_movemask_ps(low) | (uint32_t)_mm256_movemask_ps(high) << 8;
-#else
-    uint32_t found = 0;
-    for (int lane = 0; lane < QUERY_LANES; lane++) found |= (uint32_t)((*values)[lane] >= (*needed)[lane]) << lane;
-    return found;
-#endif
+
+INLINED ints add_fours(ints sums, ints without_sign, ints with_sign) {
+    __m256i halves[2], ones[2], others[2];
+    memcpy(halves, &sums, sizeof halves);
+    memcpy(ones, &without_sign, sizeof ones);
+    memcpy(others, &with_sign, sizeof others);
+    for (int half = 0; half < 2; half++) {
+        __m256i pairs = _mm256_maddubs_epi16(ones[half], others[half]);
+        halves[half] = _mm256_add_epi32(halves[half], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+    memcpy(&sums, halves, sizeof sums);
+    return sums;
 }
+
+INLINED ints add_pairs(ints sums, ints one, ints other) {
+    __m256i halves[2], ones[2], others[2];
+    memcpy(halves, &sums, sizeof halves);
+    memcpy(ones, &one, sizeof ones);
+    memcpy(others, &other, sizeof others);
+    for (int half = 0; half < 2; half++)
+        halves[half] = _mm256_add_epi32(halves[half], _mm256_madd_epi16(ones[half], others[half]));
+    memcpy(&sums, halves, sizeof sums);
+    return sums;
+}
+
+#else
+
+INLINED ints add_fours(ints sums, ints without_sign, ints with_sign) {
+    uint8_t ones[LANES][LANE_BYTES];
+    int8_t others[LANES][LANE_BYTES];
+    memcpy(ones, &without_sign, sizeof ones);
+    memcpy(others, &with_sign, sizeof others);
+    for (int lane = 0; lane < LANES; lane++)
+        for (int value = 0; value < LANE_BYTES; value++) sums[lane] += ones[lane][value] * others[lane][value];
+    return sums;
+}
+
+#if defined(__SSE2__)
+
+INLINED ints add_pairs(ints sums, ints one, ints other) {
+    __m128i quarters[4], ones[4], others[4];
+    memcpy(quarters, &sums, sizeof quarters);
+    memcpy(ones, &one, sizeof ones);
+    memcpy(others, &other, sizeof others);
+    for (int quarter = 0; quarter < 4; quarter++)
+        quarters[quarter] = _mm_add_epi32(quarters[quarter], _mm_madd_epi16(ones[quarter], others[quarter]));
+    memcpy(&sums, quarters, sizeof sums);
+    return sums;
+}
+
+#else
+
+INLINED ints add_pairs(ints sums, ints one, ints other) {
+    int16_t ones[LANES][2], others[LANES][2];
+    memcpy(ones, &one, sizeof ones);
+    memcpy(others, &other, sizeof others);
+    for (int lane = 0; lane < LANES; lane++)
+        sums[lane] += ones[lane][0] * others[lane][0] + ones[lane][1] * others[lane][1];
+    return sums;
+}
+
+#endif
+#endif

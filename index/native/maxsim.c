@@ -7,7 +7,6 @@
 #include <float.h>
 #include <math.h>
 
-#include "lanes.h"
 #include "token_tiles.h"
 
 #define MAXSIM_ROUNDING 1e-6 // what a score in float32 may be off, relative to the vectors' lengths
@@ -21,8 +20,8 @@ enum { CHAINS_OF_DOUBLES = 4, DOUBLES = 8, AT_ONCE_DOUBLES = CHAINS_OF_DOUBLES *
 // A query as bytes, of `groups` groups, and its `tokens` vectors themselves.
 typedef struct {
     const group_value *widened;
-    const int32_t *sums; // [groups, QUERY_LANES]
-    const float *scales; // [groups, QUERY_LANES]
+    const int32_t *sums; // [groups, LANES]
+    const float *scales; // [groups, LANES]
     const double *errors, *vectors; // [tokens] and [tokens, values]
     int64_t groups, tokens, values;
 } byte_query;
@@ -51,7 +50,7 @@ static double exact_product(const double *vector, const uint8_t *token, int64_t 
     for (int64_t place = 0; place < values; place += AT_ONCE_DOUBLES)
         for (int chain = 0; chain < CHAINS_OF_DOUBLES; chain++) {
             int64_t here = place + chain * DOUBLES;
-            token_ints whole = __builtin_convertvector(*(const token_bytes *)(token + here), token_ints) - OFFSET;
+            token_ints whole = __builtin_convertvector(*(const token_bytes *)(token + here), token_ints) - BYTE_OFFSET;
             token_doubles values_of_token = __builtin_convertvector(whole, token_doubles);
             chains[chain] += *(const token_doubles *)(vector + here) * values_of_token;
         }
@@ -66,10 +65,10 @@ static int open_query(call *call, int place, byte_query *query) {
     query->scales = ARRAY(float, place + 2);
     query->errors = ARRAY(double, place + 3);
     query->vectors = ARRAY(double, place + 4);
-    if (query->values % VALUES_AT_ONCE || query->values != LANE_VALUES * WIDTH(place))
-        return damaged(call, "the values of a query's token", query->values, LANE_VALUES * WIDTH(place) + 1);
-    if (query->tokens < 1 || query->groups != (query->tokens + QUERY_LANES - 1) / QUERY_LANES)
-        return damaged(call, "the number of a query's tokens", query->tokens, query->groups * QUERY_LANES + 1);
+    if (query->values % VALUES_AT_ONCE || query->values != LANE_BYTES * WIDTH(place))
+        return damaged(call, "the values of a query's token", query->values, LANE_BYTES * WIDTH(place) + 1);
+    if (query->tokens < 1 || query->groups != (query->tokens + LANES - 1) / LANES)
+        return damaged(call, "the number of a query's tokens", query->tokens, query->groups * LANES + 1);
     query->widened = widened_groups(call, ARRAY(int8_t, place), query->groups, query->values);
     return query->widened ? DONE : NO_MEMORY;
 }
@@ -78,28 +77,53 @@ static void lower_all(float *values, int64_t count) {
     for (int64_t place = 0; place < count; place++) values[place] = -FLT_MAX;
 }
 
-// Raises the best product of each query token of some groups by those with a tile, float[groups, QUERY_LANES], in
+// Products less what BYTE_OFFSET adds to them, times a document token's scale; raises what is the best so far.
+static inline void raise_lanes(
+    const ints *products, const ints *sums, float scale, floats *scaled, floats *best
+) {
+    *scaled = __builtin_convertvector(*products - *sums, floats) * scale;
+    ints higher = *scaled > *best;
+    *best = (floats)((higher & (ints)*scaled) | (~higher & (ints)*best));
+}
+
+// A bit for each lane whose value is at least the one that is needed, the lowest for the first.
+static inline uint32_t reaching_lanes(const floats *values, const floats *needed) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask(_mm512_loadu_ps(values), _mm512_loadu_ps(needed), _CMP_GE_OQ);
+#elif defined(__AVX2__)
+    const float *one = (const float *)values, *other = (const float *)needed;
+    __m256 low = _mm256_cmp_ps(_mm256_loadu_ps(one), _mm256_loadu_ps(other), _CMP_GE_OQ);
+    __m256 high = _mm256_cmp_ps(_mm256_loadu_ps(one + 8), _mm256_loadu_ps(other + 8), _CMP_GE_OQ);
+    return (uint32_t)_mm256_movemask_ps(low) | (uint32_t)_mm256_movemask_ps(high) << 8;
+#else
+    uint32_t found = 0;
+    for (int lane = 0; lane < LANES; lane++) found |= (uint32_t)((*values)[lane] >= (*needed)[lane]) << lane;
+    return found;
+#endif
+}
+
+// Raises the best product of each query token of some groups by those with a tile, float[groups, LANES], in
 // units of the query's scales.
 INLINED void raise_best(const byte_query *query, int64_t first, int groups, const token_tile *tile, float *best) {
-    lane_ints products[GROUPS_AT_ONCE][TILE];
-    multiply(query->widened + first * query->values * QUERY_LANES, groups, tile->widened, tile->values, products);
+    ints products[GROUPS_AT_ONCE][TILE];
+    multiply(query->widened + first * query->values * LANES, groups, tile->widened, tile->values, products);
     for (int group = 0; group < groups; group++) {
-        int64_t lane = (first + group) * QUERY_LANES;
-        lane_ints sums = *(const lane_ints *)(query->sums + lane);
-        lane_floats scaled, own_best = *(lane_floats *)(best + lane);
+        int64_t lane = (first + group) * LANES;
+        ints sums = *(const ints *)(query->sums + lane);
+        floats scaled, own_best = *(floats *)(best + lane);
         for (int token = 0; token < TILE; token++)
             raise_lanes(&products[group][token], &sums, tile->scales[token], &scaled, &own_best);
-        *(lane_floats *)(best + lane) = own_best;
+        *(floats *)(best + lane) = own_best;
     }
 }
 
-// A text's best product with each query token, float[groups, QUERY_LANES], in units of the query's scales; the
+// A text's best product with each query token, float[groups, LANES], in units of the query's scales; the
 // length of the longest vector, or -1 for damage.
 static double best_of_text(
     const byte_query *query, const stored_text *text, const codebook *book, token_tile *tile, float *best
 ) {
     float longest = 0;
-    lower_all(best, query->groups * QUERY_LANES);
+    lower_all(best, query->groups * LANES);
     for (int64_t first = 0; first < text->count; first += TILE) {
         if (!fill_tile(tile, text, book, first)) return -1;
         longest = tile->longest > longest ? tile->longest : longest;
@@ -137,7 +161,7 @@ static int near_maxsim_within(call *call) {
     if (!failure) failure = new_tile(call, query.values, &tile);
     if (failure) return failure;
     double error = error_of_query(&query);
-    SPACE(float, best, query.groups * QUERY_LANES);
+    SPACE(float, best, query.groups * LANES);
     RESULT(double, scores, 0, texts.count);
     RESULT(double, off, 1, texts.count);
     for (int64_t number = 0; number < texts.count; number++) {
@@ -149,7 +173,7 @@ static int near_maxsim_within(call *call) {
         double longest = best_of_text(&query, &text, &book, &tile, best);
         if (longest < 0) return damaged(call, "a centroid of a text", number, book.centroid_count);
         double total = 0;
-        for (int64_t lane = 0; lane < query.groups * QUERY_LANES; lane++)
+        for (int64_t lane = 0; lane < query.groups * LANES; lane++)
             total += (double)best[lane] * (double)query.scales[lane];
         scores[number] = total / (double)query.tokens;
         off[number] = error * longest;
@@ -160,7 +184,7 @@ static int near_maxsim_within(call *call) {
 MULTIPLYING(near_maxsim)
 
 // How far a product may be below the best and yet be it exactly, for vectors of length 1, in the units of the
-// query's scales: float[groups, QUERY_LANES]. A lane without a query token has any margin.
+// query's scales: float[groups, LANES]. A lane without a query token has any margin.
 static void set_margins(const byte_query *query, float *margins) {
     for (int64_t token = 0; token < query->tokens; token++) {
         double length = __builtin_sqrt(square_length(query->vectors + token * query->values, query->values));
@@ -179,7 +203,7 @@ static void raise_one(const byte_query *query, int64_t lane, const token_tile *t
     exact[lane] = value > exact[lane] ? value : exact[lane];
 }
 
-// What `exact_maxsim` keeps of one text: best and margins: float[groups, QUERY_LANES], exact: double[tokens].
+// What `exact_maxsim` keeps of one text: best and margins: float[groups, LANES], exact: double[tokens].
 typedef struct {
     float *best, *margins, longest;
     double *exact;
@@ -190,17 +214,17 @@ typedef struct {
 INLINED void raise_exact(
     const byte_query *query, int64_t first, int groups, const token_tile *tile, int64_t count, exact_scores *found
 ) {
-    lane_ints products[GROUPS_AT_ONCE][TILE];
-    multiply(query->widened + first * query->values * QUERY_LANES, groups, tile->widened, tile->values, products);
+    ints products[GROUPS_AT_ONCE][TILE];
+    multiply(query->widened + first * query->values * LANES, groups, tile->widened, tile->values, products);
     for (int group = 0; group < groups; group++) {
-        int64_t start = (first + group) * QUERY_LANES, left = query->tokens - start;
-        uint32_t taken = left < QUERY_LANES ? (1u << left) - 1 : (1u << QUERY_LANES) - 1;
-        lane_ints sums = *(const lane_ints *)(query->sums + start);
-        lane_floats scaled[TILE], own_best = *(lane_floats *)(found->best + start);
+        int64_t start = (first + group) * LANES, left = query->tokens - start;
+        uint32_t taken = left < LANES ? (1u << left) - 1 : (1u << LANES) - 1;
+        ints sums = *(const ints *)(query->sums + start);
+        floats scaled[TILE], own_best = *(floats *)(found->best + start);
         for (int token = 0; token < TILE; token++)
             raise_lanes(&products[group][token], &sums, tile->scales[token], &scaled[token], &own_best);
-        *(lane_floats *)(found->best + start) = own_best;
-        lane_floats needed = own_best - *(const lane_floats *)(found->margins + start) * found->longest;
+        *(floats *)(found->best + start) = own_best;
+        floats needed = own_best - *(const floats *)(found->margins + start) * found->longest;
         for (int64_t token = 0; token < count; token++)
             for (uint32_t near = reaching_lanes(&scaled[token], &needed) & taken; near; near &= near - 1)
                 raise_one(query, start + __builtin_ctz(near), tile, token, found->exact);
@@ -215,8 +239,8 @@ static int exact_maxsim_within(call *call) {
     int failure = open_query(call, 6, &query);
     if (!failure) failure = new_tile(call, query.values, &tile);
     if (failure) return failure;
-    SPACE(float, best, query.groups * QUERY_LANES);
-    SPACE(float, margins, query.groups * QUERY_LANES);
+    SPACE(float, best, query.groups * LANES);
+    SPACE(float, margins, query.groups * LANES);
     SPACE(double, exact, query.tokens);
     exact_scores found = {.best = best, .margins = margins, .exact = exact};
     RESULT(double, scores, 0, texts.count);
@@ -229,7 +253,7 @@ static int exact_maxsim_within(call *call) {
             return damaged(call, "the bytes of a code", text.size, tile.values);
         double total = 0;
         found.longest = 0;
-        lower_all(best, query.groups * QUERY_LANES);
+        lower_all(best, query.groups * LANES);
         for (int64_t token = 0; token < query.tokens; token++) exact[token] = -INFINITY;
         for (int64_t first = 0; first < text.count; first += TILE) {
             int64_t count = text.count - first < TILE ? text.count - first : TILE;

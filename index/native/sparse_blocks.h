@@ -21,14 +21,14 @@ static void OF_WIDTH(add_column)(
     }
 }
 
-// The largest of the accumulators LANES apart from each of the first ones; how many lanes there are.
+// The largest of the accumulators STRIDE apart from each of the first ones; how many lanes there are.
 static int64_t OF_WIDTH(find_maxima)(
     const ACCUMULATOR *restrict sums, int64_t count, ACCUMULATOR *restrict maxima
 ) {
-    int64_t lanes = count < LANES ? count : LANES;
+    int64_t lanes = count < STRIDE ? count : STRIDE;
     memcpy(maxima, sums, (size_t)lanes * sizeof *sums);
-    for (int64_t start = LANES; start < count; start += LANES) {
-        int64_t here = count - start < LANES ? count - start : LANES;
+    for (int64_t start = STRIDE; start < count; start += STRIDE) {
+        int64_t here = count - start < STRIDE ? count - start : STRIDE;
         for (int64_t lane = 0; lane < here; lane++)
             maxima[lane] = sums[start + lane] > maxima[lane] ? sums[start + lane] : maxima[lane];
     }
@@ -37,7 +37,7 @@ static int64_t OF_WIDTH(find_maxima)(
 
 // The floor that the maxima of a first block give.
 static int64_t OF_WIDTH(first_floor)(const block_search *search, const ACCUMULATOR *maxima, int64_t lanes, int64_t added) {
-    int64_t wide[LANES];
+    int64_t wide[STRIDE];
     for (int64_t lane = 0; lane < lanes; lane++) wide[lane] = maxima[lane];
     int64_t reached = kth_bound(wide, lanes, search->k) + added;
     int64_t floor = (int64_t)((double)(reached - search->slack) * search->share);
@@ -86,8 +86,8 @@ static int OF_WIDTH(take_block)(
     call *call, block_search *search, int64_t segment, int64_t first, const ACCUMULATOR *sums, int64_t count,
     const uint8_t *allowed, int64_t added
 ) {
-    ACCUMULATOR maxima[LANES];
-    int64_t passed[LANES + 1];
+    ACCUMULATOR maxima[STRIDE];
+    int64_t passed[STRIDE + 1];
     int64_t lanes = OF_WIDTH(find_maxima)(sums, count, maxima), floor = floor_of(search), passing = 0;
     if (floor == 1 && lanes > 0 && lanes >= search->k) floor = OF_WIDTH(first_floor)(search, maxima, lanes, added);
     // Without branches, as a processor cannot foresee which documents pass.
@@ -96,12 +96,12 @@ static int OF_WIDTH(take_block)(
         passed[passing] = lane;
         passing += maxima[lane] >= needed;
     }
-    int failure = make_room_for(call, &search->found, passing * (BLOCK / LANES) + 1);
+    int failure = make_room_for(call, &search->found, passing * (BLOCK / STRIDE) + 1);
     if (failure) return failure;
     found_documents *found = &search->found;
     int64_t before = found->count, after = before;
     for (int64_t place = 0; place < passing; place++)
-        for (int64_t document = passed[place]; document < count; document += LANES) {
+        for (int64_t document = passed[place]; document < count; document += STRIDE) {
             found->rows[after] = first + document;
             after += (sums[document] >= needed) & (!allowed || allowed[document]);
         }

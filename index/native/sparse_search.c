@@ -11,7 +11,7 @@
 #include "sparse.h"
 
 #define PLACES 65536 // in a block that a posting's 16 bits can name
-#define LANES 2048 // of a block's accumulators so far apart the maximum is looked at before any single one is
+#define STRIDE 2048 // of a block's accumulators so far apart the maximum is looked at before any single one is
 #define CHUNK 4096 // accumulators to which all columns are added while they stay in the first-level cache
 #define NARROW_TERMS 64 // more known terms than these get 32-bit accumulators, where rounding weighs as little
 #define NARROW_LIMIT 65535

@@ -26,7 +26,7 @@ static inline bool is_whole_codebook(const codebook *book) {
 }
 
 typedef struct {
-    uint8_t *bytes; // [TILE, values], OFFSET behind those of a token
+    uint8_t *bytes; // [TILE, values], BYTE_OFFSET behind those of a token
     tile_value *room; // for them as they are multiplied
     const tile_value *widened; // they as they are multiplied
     int64_t values;
@@ -38,7 +38,7 @@ typedef struct {
 static inline int new_tile(call *call, int64_t values, token_tile *tile) {
     SPACE(uint8_t, bytes, TILE * values);
     SPACE(tile_value, room, TILE * values);
-    memset(bytes, OFFSET, (size_t)(TILE * values));
+    memset(bytes, BYTE_OFFSET, (size_t)(TILE * values));
     *tile = (token_tile){.bytes = bytes, .room = room, .values = values};
     return DONE;
 }
@@ -100,8 +100,8 @@ typedef uint8_t tile_bytes __attribute__((vector_size(VALUES_AT_ONCE), aligned(1
 static inline void copy_token(uint8_t *restrict token, const uint8_t *restrict codes, int64_t count) {
     int64_t place = 0;
     for (; place + VALUES_AT_ONCE <= count; place += VALUES_AT_ONCE)
-        *(tile_bytes *)(token + place) = *(const tile_bytes *)(codes + place) ^ OFFSET;
-    for (; place < count; place++) token[place] = codes[place] ^ OFFSET;
+        *(tile_bytes *)(token + place) = *(const tile_bytes *)(codes + place) ^ BYTE_OFFSET;
+    for (; place < count; place++) token[place] = codes[place] ^ BYTE_OFFSET;
 }
 
 // What the values of assembled tokens are multiplied by, which gives them length 1.

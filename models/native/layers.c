@@ -150,10 +150,10 @@ static int64_t longest_text(const int64_t *offsets, int64_t texts, int64_t token
 }
 
 static bool fits(const layer *layer, const shape *shape) {
-    int64_t wide = round_up(shape->width, STRIDE_UNIT) / STEP_BYTES, inner = shape->inner / LANES;
+    int64_t wide = round_up(shape->width, STRIDE_UNIT) / LANE_BYTES, inner = shape->inner / LANES;
     return layer->into.panel_count * LANES == 3 * shape->width && layer->into.steps == wide &&
            layer->out.panel_count * LANES == shape->width && layer->rise.panel_count == inner &&
-           layer->fall.steps == round_up(shape->inner, STRIDE_UNIT) / STEP_BYTES;
+           layer->fall.steps == round_up(shape->inner, STRIDE_UNIT) / LANE_BYTES;
 }
 
 // What a call is about: the shape of its layers, and the offsets of its texts. DONE unless it is damaged.

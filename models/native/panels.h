@@ -4,13 +4,13 @@
 // that one instruction multiplies four bytes or two numbers of a row with all 16 columns and adds them up, and no
 // sum crosses lanes. Sums are of whole numbers: no step rounds or saturates, and all variants give the same.
 //
-// Bytes of a matrix are from 1 to 127, OFFSET standing for 0, and those of rows from -127 to 127: two products
-// stay within 16 bits, as the instructions of processors without VNNI need it.
+// Bytes of a matrix are from 1 to 127, WEIGHT_OFFSET standing for 0, and those of rows from -127 to 127, as
+// `add_fours` needs it where it does not mix signs.
 #pragma once
 
 #include "vectors.h"
 
-enum { OFFSET = 64, STEP_BYTES = 4, PANEL_STEP = LANES * STEP_BYTES };
+enum { WEIGHT_OFFSET = 64, PANEL_STEP = LANES * LANE_BYTES };
 enum product_kind { OF_BYTES, OF_SHORTS };
 
 // Rows and panels at once: as many sums as stay in the registers.
@@ -18,58 +18,6 @@ enum product_kind { OF_BYTES, OF_SHORTS };
 enum { MOST_ROWS = 12, MOST_PANELS = 2 };
 #else
 enum { MOST_ROWS = 4, MOST_PANELS = 1 };
-#endif
-
-#if defined(__AVX512VNNI__)
-
-INLINED ints add_products(ints sums, const void *panel, ints row, enum product_kind kind) {
-    __m512i of_panel = _mm512_loadu_si512(panel);
-    // LLVM makes two instructions of the latter where sums wait for each other, as if others did not fill the time.
-    if (kind == OF_BYTES)
-        sums = (ints)_mm512_dpbusd_epi32((__m512i)sums, of_panel, (__m512i)row);
-    else
-        __asm__("vpdpwssd %2, %1, %0" : "+v"(sums) : "v"(of_panel), "v"(row));
-    return sums;
-}
-
-#elif defined(__AVX2__)
-
-INLINED ints add_products(ints sums, const void *panel, ints row, enum product_kind kind) {
-    __m256i halves[2], of_row[2];
-    memcpy(halves, &sums, sizeof halves);
-    memcpy(of_row, &row, sizeof of_row);
-    for (int half = 0; half < 2; half++) {
-        __m256i of_panel = _mm256_loadu_si256((const __m256i *)panel + half);
-        __m256i products =
-            kind == OF_BYTES
-                ? _mm256_madd_epi16(_mm256_maddubs_epi16(of_panel, of_row[half]), _mm256_set1_epi16(1))
-                : _mm256_madd_epi16(of_panel, of_row[half]);
-        halves[half] = _mm256_add_epi32(halves[half], products);
-    }
-    memcpy(&sums, halves, sizeof halves);
-    return sums;
-}
-
-#else
-
-INLINED ints add_products(ints sums, const void *panel, ints row, enum product_kind kind) {
-    int32_t four = row[0];
-    int8_t of_row[STEP_BYTES];
-    int16_t pair[2];
-    memcpy(of_row, &four, sizeof of_row);
-    memcpy(pair, &four, sizeof pair);
-    for (int lane = 0; lane < LANES; lane++) {
-        if (kind == OF_BYTES) {
-            const uint8_t *column = (const uint8_t *)panel + lane * STEP_BYTES;
-            for (int value = 0; value < STEP_BYTES; value++) sums[lane] += column[value] * of_row[value];
-        } else {
-            const int16_t *column = (const int16_t *)panel + lane * 2;
-            sums[lane] += column[0] * pair[0] + column[1] * pair[1];
-        }
-    }
-    return sums;
-}
-
 #endif
 
 // Adds up the products of some rows, `row_stride` bytes from each other, with some panels, `panel_stride` bytes
@@ -92,12 +40,13 @@ INLINED void multiply(
 #pragma GCC unroll 16
         for (int row = 0; row < row_count; row++) {
             int32_t four;
-            memcpy(&four, (const char *)rows + row * row_stride + step * STEP_BYTES, sizeof four);
+            memcpy(&four, (const char *)rows + row * row_stride + step * LANE_BYTES, sizeof four);
             ints of_row = four - (ints){0};
 #pragma GCC unroll 2
             for (int panel = 0; panel < panel_count; panel++) {
                 const char *here = (const char *)panels + panel * panel_stride + step * PANEL_STEP;
-                sums[row][panel] = add_products(sums[row][panel], here, of_row, kind);
+                sums[row][panel] = kind == OF_BYTES ? add_fours(sums[row][panel], load_ints(here), of_row)
+                                                    : add_pairs(sums[row][panel], load_ints(here), of_row);
             }
         }
     }
@@ -145,7 +94,7 @@ typedef struct {
 typedef struct {
     int8_t *numbers;
     float *scales;
-    int32_t *starts; // what takes OFFSET out of their products: minus OFFSET times the sum of the numbers
+    int32_t *starts; // what takes WEIGHT_OFFSET out of their products: minus that times the sum of the numbers
     int64_t stride;
 } byte_rows;
 
@@ -195,7 +144,7 @@ INLINED void multiply_short_tile(
         ints sums[MOST_ROWS][MOST_PANELS];
         int64_t some = steps - first < WHOLE_STEPS ? steps - first : WHOLE_STEPS;
         multiply(
-            (const char *)rows + first * STEP_BYTES, row_stride * 2, row_count,
+            (const char *)rows + first * LANE_BYTES, row_stride * 2, row_count,
             (const char *)panels + first * PANEL_STEP, panel_stride * 2, panel_count, some, OF_SHORTS, NULL, sums
         );
 #pragma GCC unroll 16

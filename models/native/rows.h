@@ -20,7 +20,7 @@ static inline void quantize_row(const float *values, int64_t width, float larges
     }
     memset(numbers + width, 0, (size_t)(to->stride - width));
     to->scales[row] = scale;
-    to->starts[row] = -OFFSET * sum_of_ints(sums);
+    to->starts[row] = -WEIGHT_OFFSET * sum_of_ints(sums);
 }
 
 static inline float largest_absolute(const float *values, int64_t width) {

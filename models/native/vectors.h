@@ -1,33 +1,17 @@
-// Sixteen values that are worked on together; the compiler splits what is too wide for the processor.
+// Arithmetic of sixteen values at once.
 //
 // Steps are fused where `fused` says so alone, and every sum has one order, so that all variants of the kernels
 // give the same numbers.
 #pragma once
 
-#include <string.h>
+#include "lanes.h"
 
-#include "arrays.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-#define INLINED static inline __attribute__((always_inline))
-
-enum { LANES = 16 };
-
-// They may lie at any place of an array.
-typedef float floats __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int16_t shorts __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
 typedef double doubles __attribute__((vector_size(8 * LANES)));
 typedef int64_t longs __attribute__((vector_size(8 * LANES)));
 
 INLINED floats load_floats(const float *from) { return *(const floats *)from; }
 INLINED void store_floats(float *to, floats values) { *(floats *)to = values; }
 INLINED floats all_floats(float value) { return value - (floats){0}; }
-INLINED floats to_floats(ints values) { return __builtin_convertvector(values, floats); }
 
 // The first `count` of them, zeros behind.
 INLINED floats load_some(const float *from, int64_t count) {
