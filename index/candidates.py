@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tercet.models.representations import OUTPUTS
+from tercet.models.representations import OUTPUTS, Float64, Shape
 
 DEFAULT_CANDIDATES = 200
 
@@ -155,7 +155,9 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """Hits, best first; ties in order of id, then of collection. Times in seconds. lost: parts of a divided
-    collection that did not answer, where hits without theirs were allowed.
+    collection that did not answer, where hits without theirs were allowed. leaders: float64[n, 3], the scores
+    of the encoder's sides of the best candidates by the weights `leading` of a `SnapshotQuery`; None where
+    they were not asked for, or can only be found by a search of their own.
     """
 
     hits: list[Hit]
@@ -163,6 +165,7 @@ class SearchResult:
     retrieve_seconds: float
     score_seconds: float
     lost: tuple[str, ...] = ()
+    leaders: Annotated[Float64, Shape("n", 3)] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,10 +40,41 @@ Bounds = tuple[Float64, float]
 """What the exact sum of each of K candidates is at most, float64[K], and that of the last hit at least."""
 
 
+class QuickScores:
+    """The late interaction of K candidates by quick sums: each is read once, whatever weights then count it.
+
+    late: float64[K], and errors: float64[K], how far each may be from the exact one; 0 where nothing is read.
+    """
+
+    def __init__(self, segments: Sequence[Segment], candidates: Candidates, query: CheckedQuery) -> None:
+        self.candidates = candidates
+        self.late = np.zeros(len(candidates))
+        self.errors = np.zeros(len(candidates))
+        self._segments = segments
+        self._query = query
+        self._is_read = np.zeros(len(candidates), np.bool_)
+
+    def first(self) -> FirstScores | None:
+        """Those by the centroids of tokens; None where they are not stored so."""
+        return first_scores(self._segments, self._query, self.candidates.segments, self.candidates.rows)
+
+    def read(self, indices: Int64) -> None:
+        """Compares the query with the token vectors of some candidates."""
+        indices, tokens = indices[~self._is_read[indices]], self._query.colbert
+        if tokens is None or len(indices) == 0:
+            return
+        rows = self.candidates.segments[indices], self.candidates.rows[indices]
+        parts = TokenParts.of(self._segments, tokens, *rows, near_packed_maxsim)
+        done = zip(*segment_threads().run(parts.parts, parts.costs), strict=True)
+        self.late[indices], self.errors[indices] = (
+            WindowScores(np.concatenate(columns), parts.offsets).best() for columns in done
+        )
+        self._is_read[indices] = True
+
+
 def bounds_of(
-    segments: Sequence[Segment],
+    quick: QuickScores,
     candidates: Candidates,
-    query: CheckedQuery,
     weights: Weights,
     sides: int,
     choice: Choice,
@@ -53,18 +84,19 @@ def bounds_of(
     """What the exact sum of each candidate is at most, float64[K], and that of the last hit at least, if so
     many are hits by quick sums as are wanted. Of a candidate that is not read it is -infinity.
 
-    estimates: whether the share may be below 1. It is seen on all candidates of a search, so a shard, which
-    has but some of them, does not estimate it.
+    quick: of the candidates, whatever else they have been compared for; estimates: whether the share may be
+    below 1. It is seen on all candidates of a search, so a shard, which has but some of them, does not
+    estimate it.
     """
     if len(candidates) <= choice.wanted:
         return np.full(len(candidates), np.inf), choice.floor
-    sums = _Sums(segments, candidates, query, weights, sides)
+    sums = _Sums(quick, candidates, weights, sides)
     everything = np.arange(len(candidates))
     seen = max(SEEN, 2 * choice.wanted)
     first = None
     # With a weight below zero the worst would have to be guessed.
     if estimates and weights.colbert > 0 and len(candidates) > 2 * seen:
-        first = first_scores(segments, query, candidates.segments, candidates.rows)
+        first = quick.first()
     if first is None:
         sums.read(everything)
     else:
@@ -72,11 +104,11 @@ def bounds_of(
         order = np.argsort(-guessed, kind="stable")
         shown = np.concatenate([order[:SEEN], _spread(order[SEEN:])])  # the same, whatever is wanted
         sums.read(np.union1d(order[:seen], shown))
-        share = _share_of(first, sums.late, shown)
+        share = _share_of(first, quick.late, shown)
         unread = np.flatnonzero(~sums.is_read)
         near = guessed[unread] + weights.colbert * share * first.left[unread] >= sums.least(choice)
         sums.read(unread[near])
-        if share < 1 and (first.shares(sums.late, np.flatnonzero(sums.is_read)) > share).any():
+        if share < 1 and (first.shares(quick.late, np.flatnonzero(sums.is_read)) > share).any():
             sums.read(np.flatnonzero(~sums.is_read))  # it was taken for less than it is
     return sums.high, sums.least(choice)
 
@@ -101,20 +133,11 @@ def _share_of(first: FirstScores, late: Float64, shown: Int64) -> float:
 class _Sums:
     """Between what the sums of K candidates lie, of those that were read."""
 
-    def __init__(
-        self,
-        segments: Sequence[Segment],
-        candidates: Candidates,
-        query: CheckedQuery,
-        weights: Weights,
-        sides: int,
-    ) -> None:
-        self._segments = segments
+    def __init__(self, quick: QuickScores, candidates: Candidates, weights: Weights, sides: int) -> None:
+        self._quick = quick
         self._candidates = candidates
-        self._query = query
         self._weights = weights
         self._sides = sides
-        self.late = np.zeros(len(candidates))
         self.low = np.full(len(candidates), -np.inf)
         self.high = np.full(len(candidates), -np.inf)
         self.is_read = np.zeros(len(candidates), np.bool_)
@@ -124,22 +147,17 @@ class _Sums:
         return weighted_sum(self._candidates.take(indices).components(late, self._sides), self._weights)
 
     def read(self, indices: Int64) -> None:
-        """Scores candidates by their token vectors, if these count: quickly, with how far the `s_mul` of each
-        may be from the exact one.
-        """
+        """Scores candidates by their token vectors, if these count, with how far each may be off."""
         if len(indices) == 0:
             return
         late = errors = np.zeros(len(indices))
-        tokens = self._query.colbert
-        if self._weights.colbert != 0 and tokens is not None:
-            rows = self._candidates.segments[indices], self._candidates.rows[indices]
-            parts = TokenParts.of(self._segments, tokens, *rows, near_packed_maxsim)
-            done = zip(*segment_threads().run(parts.parts, parts.costs), strict=True)
-            late, errors = (WindowScores(np.concatenate(columns), parts.offsets).best() for columns in done)
+        if self._weights.colbert != 0:
+            self._quick.read(indices)
+            late, errors = self._quick.late[indices], self._quick.errors[indices]
         sums = self.with_late(indices, late)
         off = abs(self._weights.colbert) * errors
         off[off > 0] += ROUNDING * float(np.abs(sums).max(initial=0))
-        self.late[indices], self.low[indices], self.high[indices] = late, sums - off, sums + off
+        self.low[indices], self.high[indices] = sums - off, sums + off
         self.is_read[indices] = True
 
     def least(self, choice: Choice) -> float:

@@ -26,7 +26,7 @@ from tercet.index.fusion import SIDES
 from tercet.index.scoring import DECIMALS
 from tercet.index.search.best_window import best_windows
 from tercet.index.search.boosts import boosts_at
-from tercet.index.search.bounds import bounds_of
+from tercet.index.search.bounds import QuickScores, bounds_of
 from tercet.index.search.choice import Choice
 from tercet.index.search.exact_scores import Candidates, WindowScores, dense_scores, scored
 from tercet.index.search.groups import GroupValues, group_values
@@ -194,8 +194,9 @@ class ShardSearch:
         """
         candidates = self._scored(numbers)
         choice = Choice.among(self._segments, candidates, wanted, Page(min_score=least), None)
-        arguments = self._segments, candidates, self._query, self._request.weights, self._sides, choice
-        ranked = rank(*arguments, bounds_of(*arguments, estimates=False))
+        weights, quick = self._request.weights, QuickScores(self._segments, candidates, self._query)
+        bounds = bounds_of(quick, candidates, weights, self._sides, choice, estimates=False)
+        ranked = rank(self._segments, candidates, self._query, weights, self._sides, choice, bounds)
         hits = self._hits(ranked.candidates, ranked.components)
         return replace(
             hits,

@@ -17,6 +17,7 @@ DEFAULT_WEIGHTS = Weights()
 DEFAULT_LIMITS = CandidateLimits()
 DEFAULT_OPTIONS = DenseOptions()
 FIRST_PAGE = Page()
+LEADERS = 2  # the best, and what it is compared with
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class SnapshotQuery:
     candidate alone is a hit, and every one without a value. boosts: what is added to the scores of
     candidates; no other documents are found for them. fusion: whether a score is the weighted sum, or
     that of reciprocal ranks among the candidates. without: ids of documents that are none. contents:
-    without them no stored text is read, and a hit's document has its id alone.
+    without them no stored text is read, and a hit's document has its id alone. leading: weights of which the
+    scores of the best two candidates by the sum are told, too.
     """
 
     query: Representations
@@ -44,6 +46,7 @@ class SnapshotQuery:
     fusion: Fusion = "sum"
     without: Sequence[str] = ()
     contents: bool = True
+    leading: Weights | None = None
 
     @property
     def limits(self) -> CandidateLimits:
@@ -52,10 +55,10 @@ class SnapshotQuery:
 
     @property
     def nearest(self) -> int | None:
-        """How many of the dense side's best are enough where it alone orders the hits; None where it does
-        not.
+        """How many of the dense side's best are enough where it alone orders the hits, and nobody leads by
+        other weights; None where it does not.
         """
-        alone = self.weights.dense_alone and not self.boosts
+        alone = self.weights.dense_alone and not self.boosts and self.leading is None
         if alone and self.page.after is None and self.group_by is None:
             return self.page.offset + self.top_k + len(self.without)
         return None

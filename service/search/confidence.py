@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tercet.index.candidates import Hit, Weights
+from tercet.index.candidates import Hit, SearchResult, Weights
 from tercet.index.catalog.calibration import Calibration, features_of
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.search.snapshot_query import FIRST_PAGE, SnapshotQuery
+from tercet.index.search.snapshot_query import FIRST_PAGE, LEADERS, SnapshotQuery
 from tercet.models.representations import OUTPUTS, Float64
 from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.exceptions import InvalidRequestError
@@ -18,7 +18,6 @@ from tercet.service.search.query import SearchQuery
 from tercet.service.search.stored_queries import LikeDocument, LikeExamples
 
 CONFIDENCE_DECIMALS = 4
-LEADERS = 2  # the best, and what it is compared with
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +76,28 @@ def _lacking(query: SearchQuery, settings: CollectionSettings, calibration: Cali
     return None
 
 
+def with_leaders(query: SnapshotQuery, snapshot: ReadableSnapshot) -> SnapshotQuery:
+    """Asks for the best by the usual sum, too, where they may not be among the hits. It blocks."""
+    # Those of a search without weights, whatever is stored for the collection.
+    usual = snapshot.languages().usual_weights()
+    return query if _has_leaders(query, usual) else replace(query, leading=usual)
+
+
 def rated(
-    snapshot: ReadableSnapshot, query: SnapshotQuery, hits: list[Hit], calibration: Calibration
+    snapshot: ReadableSnapshot, query: SnapshotQuery, result: SearchResult, calibration: Calibration
 ) -> RatedHits:
     """The hits of a query of all three sides, with their confidences. It may search, so it blocks.
 
-    Raises as `ReadableSnapshot.answer`.
+    query: what the result answers, as `with_leaders` gave it. Raises as `ReadableSnapshot.answer`.
     """
-    # Those of a search without weights, whatever is stored for the collection.
-    usual = snapshot.languages().usual_weights()
-    leaders = hits if _has_leaders(query, usual) else snapshot.answer(_leading(query, usual)).hits
-    if not leaders:
+    hits, usual = result.hits, query.leading or query.weights
+    leaders = result.leaders
+    if leaders is None:
+        leaders = _scores(hits if query.leading is None else snapshot.answer(_leading(query, usual)).hits)
+    if not len(leaders):
         return RatedHits(hits, [], confident=False)
-    leading = _scores(leaders)
-    order = np.argsort(-(leading @ usual.array(3)))[:LEADERS]  # a re-ranker has another
-    scores = np.concatenate([leading[order], _scores(hits)])
+    order = np.argsort(-(leaders @ usual.array(len(OUTPUTS))))[:LEADERS]  # a re-ranker has another
+    scores = np.concatenate([leaders[order], _scores(hits)])
     assert query.query.colbert is not None  # noqa: S101 - of all three sides
     length = int(query.query.colbert.offsets[-1])
     confidences = calibration.confidences(features_of(scores, length, usual)).round(CONFIDENCE_DECIMALS)
@@ -113,7 +119,7 @@ def _has_leaders(query: SnapshotQuery, usual: Weights) -> bool:
 
 
 def _leading(query: SnapshotQuery, usual: Weights) -> SnapshotQuery:
-    """The same search for the best by the sum with these weights, without their contents."""
+    """The search for the best by the sum with these weights, without their contents."""
     return replace(
         query,
         top_k=LEADERS,
@@ -123,6 +129,7 @@ def _leading(query: SnapshotQuery, usual: Weights) -> SnapshotQuery:
         group_by=None,
         boosts=(),
         contents=False,
+        leading=None,
     )
 
 

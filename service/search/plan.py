@@ -14,7 +14,7 @@ from tercet.models.representations import Representations
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
 from tercet.service.search.checks import require_bm25, require_candidates, require_fields, require_known_sides
-from tercet.service.search.confidence import calibration_used, rated
+from tercet.service.search.confidence import calibration_used, rated, with_leaders
 from tercet.service.search.defaults import candidates_used, weights_used
 from tercet.service.search.explanations import explain_hits
 from tercet.service.search.highlights import highlights_of
@@ -126,7 +126,12 @@ class SearchPlan:
     def found(self, planned: PlannedQuery) -> tuple[SearchResult, float]:
         """What the sum finds for one query, and when that began, of the monotonic clock. It blocks."""
         began = time.monotonic()
-        return self.snapshot.answer(planned.of_snapshot()), began
+        return self.snapshot.answer(self._asked(planned)), began
+
+    def _asked(self, planned: PlannedQuery) -> SnapshotQuery:
+        """What the snapshot is asked for one query. It blocks."""
+        query = planned.of_snapshot()
+        return query if planned.parameters.calibration is None else with_leaders(query, self.snapshot)
 
     def execute(
         self,
@@ -143,11 +148,12 @@ class SearchPlan:
         """
         began = time.monotonic() if reranked is None else reranked.began
         query, snapshot, settings = planned.query, self.snapshot, self.snapshot.settings
-        result = snapshot.answer(planned.of_snapshot()) if reranked is None else reranked.result
+        asked = self._asked(planned)
+        result = snapshot.answer(asked) if reranked is None else reranked.result
         hits, encoded, words = result.hits, planned.representations, planned.words
         confidences, confident = None, None
         if planned.parameters.calibration is not None:
-            sure = rated(snapshot, planned.of_snapshot(), hits, planned.parameters.calibration)
+            sure = rated(snapshot, asked, result, planned.parameters.calibration)
             if query.min_confidence is not None:
                 sure = sure.at_least(query.min_confidence)
             hits, confidences, confident = sure.hits, sure.confidences, sure.confident

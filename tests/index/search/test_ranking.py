@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tercet.index import snapshot as index_snapshot
+from tercet.index.search import ordering
 from tercet.index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
 from tercet.index.search import ranking
 from tercet.index.snapshot import Snapshot
@@ -178,12 +178,12 @@ def test_what_was_not_read_is_a_hit_where_bounds_were_too_high(
     expected = snapshot.search(query, page=page).hits
     assert len(expected) == 10
 
-    def too_high(segments: Any, found: Any, *_: Any, **_options: Any) -> tuple[Any, float]:
+    def too_high(quick: Any, found: Any, *_: Any, **_options: Any) -> tuple[Any, float]:
         bounds = np.full(len(found), -np.inf)
         bounds[:3] = np.inf
         return bounds, 0.2
 
-    monkeypatch.setattr(index_snapshot, "bounds_of", too_high)
+    monkeypatch.setattr(ordering, "bounds_of", too_high)
     assert snapshot.search(query, page=page).hits == expected
 
 
