@@ -23,11 +23,11 @@ from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, req
 from tercet.index.collection import (
     Collection,
     collection_folders,
-    delete_collection,
     list_collections,
 )
 from tercet.index.dense.gpu import require_device
 from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
+from tercet.index.files.directory import remove_folder
 from tercet.index.live.collection import LiveCollection
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
 from tercet.index.snapshot import Snapshot
@@ -292,7 +292,7 @@ class CollectionRegistry:
                 with self._live.writing(name):  # publishes it
                     pass
             except BaseException:
-                delete_collection(self.root, name)
+                remove_folder(made.layout.folder)
                 raise
         return CollectionDescription(made.settings, None, None, 0)
 
