@@ -75,7 +75,9 @@ def test_a_replica_is_promoted_and_the_former_writer_is_refused(
     assert ids_of(later) == ["a", "b", "c"]
 
 
-def test_a_server_with_an_empty_disk_makes_no_collection_that_has_a_ledger(start: Start, url: str) -> None:
+def test_a_server_with_an_empty_disk_makes_no_collection_that_has_a_ledger(
+    start: Start, url: str, tmp_path: Path
+) -> None:
     one = start("one")
     assert one.put(ARTICLES, json={}).status_code == 201
     put(one, "a")
@@ -83,7 +85,12 @@ def test_a_server_with_an_empty_disk_makes_no_collection_that_has_a_ledger(start
     refused = empty.put(ARTICLES, json={})
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "writer_replaced")
     assert empty.get(ARTICLES).status_code == 404
+    backup = one.post(f"{ARTICLES}/backups").json()["id"]
+    restored = one.post(f"{ARTICLES}/backups/{backup}/restore", json={"name": "restored"})
+    assert restored.status_code == 200
+    assert ledgers_at(open_store(url)) == ["articles", "restored"]
+    assert promote("restored", open_store(url), tmp_path / "more").documents == 1
     assert one.delete(ARTICLES).status_code == 204
-    assert ledgers_at(open_store(url)) == []
+    assert ledgers_at(open_store(url)) == ["restored"]
     assert empty.put(ARTICLES, json={}).status_code == 201
     assert put(empty, "b").json()["position"] == 1
