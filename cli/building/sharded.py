@@ -59,7 +59,8 @@ class RayFlags:
         float | None,
         typer.Option(
             min=0,
-            help="With --ray: GPUs of each worker, or a part of one. [default: 1 where there are any]",
+            help="With --ray: GPUs of each worker, or a part of one, also where nodes with GPUs only start "
+            "as they are needed. [default: 1 if there are any now]",
             show_default=False,
         ),
     ] = None

@@ -68,7 +68,7 @@ class Trimming:
 
     def _held(self, store: ObjectStore, position: int) -> Iterator[int]:
         kept = self._kept.setdefault(store.url, set())
-        for number in listed_numbers(store):
+        for number in listed_numbers(store)[:-1]:  # a number is never given twice
             if number in kept:
                 continue
             try:

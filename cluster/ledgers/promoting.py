@@ -14,6 +14,7 @@ from tercet.cluster.ledgers.store_ledger import STAGES, StoreLedger
 from tercet.cluster.objects.store import ObjectStore
 from tercet.cluster.snapshots.errors import NotContinuedError, SnapshotNotFoundError
 from tercet.cluster.snapshots.followed import FILE, take_up
+from tercet.cluster.snapshots.moving import unwritten
 from tercet.cluster.snapshots.published import required_snapshot
 from tercet.cluster.snapshots.transfers import BytesDone, nobody
 from tercet.index.catalog.layout import CollectionLayout
@@ -61,7 +62,8 @@ def promote(name: str, store: ObjectStore, data: Path, progress: BytesDone = nob
         delete_collection(root, name)
     registry = CollectionRegistry(root)
     try:
-        take_up(own, published, registry, stages, progress)
+        with unwritten(layout, name):
+            take_up(own, published, registry, stages, progress)
     finally:
         registry.close()
     remote = StoreLedger(layout, own, data / STAGES, takes_over=True)

@@ -57,23 +57,24 @@ class StoreLedger:
             require_creation(self._store)
             writer = RemoteWriter.at(self._layout, self._store.url).id
             for _ in range(ATTEMPTS):
-                batches = read_tail(self._store, position)
+                batches, published = read_tail(self._store, position), newest_published(self._store)
                 last = batches[-1] if batches else Batch(0, 0, writer, "deleted", 1)
-                is_new = last.kind == "deleted"
-                is_others = last.writer != writer and not self._takes_over
-                if is_others and (not is_new or self._is_same_as_published()):
+                is_new, is_same = last.kind == "deleted", self._is_of(published)
+                if last.writer != writer and not self._takes_over and (is_same or not is_new):
                     raise self._refusal(last)
-                reached = 0 if is_new else last.last
-                claim = Batch(last.number + 1, last.epoch + 1, writer, "claim", reached + 1)
+                entries = [] if is_new else entries_after(batches, position, self._store.url)
+                reached = 0 if published is None or not is_same else published.manifest.ledger_position
+                self._require_reaching(position + len(entries), reached)
+                ended = 0 if is_new else last.last
+                claim = Batch(last.number + 1, last.epoch + 1, writer, "claim", ended + 1)
                 try:
                     self._store.create(batch_path(claim.number), claim.content)
                 except AlreadyThereError:
                     continue
                 self._next = replace(claim, number=claim.number + 1)
-                if is_new:
-                    self._take_place_of_deleted()
-                entries = [] if is_new else entries_after(batches, position, self._store.url)
-                return Begun(entries, self._needs_snapshot(position, reached))
+                if is_new and batches and published is not None and not is_same:
+                    self._take_place_of(published)
+                return Begun(entries, needs_snapshot=not is_same or max(reached, ended) < position)
         raise StorageError(
             f"others wrote the ledger at {self._store.url} {ATTEMPTS} times while this server was to become "
             "its writer; nothing was written: try again"
@@ -154,28 +155,24 @@ class StoreLedger:
             "writer (tercet collection promote)"
         )
 
-    def _needs_snapshot(self, position: int, reached: int) -> bool:
-        """Whether what is published and the batches do not lead up to a position."""
-        newest = newest_published(self._store)
-        if newest is None or not self._is_of(newest):
-            return True
-        return max(newest.manifest.ledger_position, reached) < position
+    def _require_reaching(self, position: int, published: int) -> None:
+        """Raises StorageError where a copy that comes to a position lacks writes that are published."""
+        if position < published:
+            raise StorageError(
+                f"{self._store.url} has writes up to position {published}, and the collection here comes to "
+                f"{position}, as where an older copy of the disk was restored: have it all by tercet "
+                "collection promote"
+            )
 
-    def _take_place_of_deleted(self) -> None:
-        """Has the lineage here say so: what is published below the URL may be of a collection that was
-        deleted.
-        """
-        newest, here = newest_published(self._store), Lineage.read(self._layout.folder)
-        if newest is not None and newest.lineage is not None and here is not None and not self._is_of(newest):
-            replace(here, former=(*here.former, newest.lineage.id)).write(self._layout.folder)
+    def _take_place_of(self, deleted: PublishedSnapshot) -> None:
+        """Has the lineage here say that it takes the place of what is published, which was deleted."""
+        there, here = deleted.lineage, Lineage.read(self._layout.folder)
+        if there is not None and here is not None:
+            replace(here, former=(*here.former, there.id)).write(self._layout.folder)
 
-    def _is_same_as_published(self) -> bool:
-        """Whether what is published, of a collection that was deleted, is of the one here."""
-        newest = newest_published(self._store)
-        return newest is not None and self._is_of(newest)
-
-    def _is_of(self, published: PublishedSnapshot) -> bool:
-        here, there = Lineage.read(self._layout.folder), published.lineage
+    def _is_of(self, published: PublishedSnapshot | None) -> bool:
+        """Whether what is published is of the collection here."""
+        there, here = None if published is None else published.lineage, Lineage.read(self._layout.folder)
         return here is not None and there is not None and here.id == there.id
 
     @contextmanager

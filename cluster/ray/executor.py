@@ -25,9 +25,22 @@ from tercet.ingest.errors import IngestError
 from tercet.models.errors import ModelError
 from tercet.service.load.arenas import give_back_large
 
+log = logging.getLogger("tercet")
+
 MOST_TASKS = 10_000
+GROWING_SECONDS = 1800  # in which the first actor of a cluster that has no room for it now must start
 RETRIES = 20  # of a piece whose actor died: a node that is lost takes several until that is known
 OWN = (ClusterError, IngestError, SearchIndexError, ModelError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedPool:
+    """workers: that begin; most: that there may be, None for as many as there is work and room for."""
+
+    workers: int
+    most: int | None
+    cpus: float
+    gpus: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +53,23 @@ class ActorPool:
     cpus: float | None = None
     gpus: float | None = None
 
-    def within(self, resources: Mapping[str, float]) -> tuple[int, float, float]:
-        """Its numbers, in a session of these resources. Raises RayFailedError where they are too few."""
+    def within(self, resources: Mapping[str, float], *, grows: bool) -> FittedPool:
+        """Its numbers, in a session of these resources. grows: whether it may get more as they are asked for.
+        Raises RayFailedError where they are too few, and it does not.
+        """
         all_cpus, all_gpus = resources.get("CPU", 0.0), resources.get("GPU", 0.0)
         cpus = 1.0 if self.cpus is None else self.cpus
         gpus = min(1.0, all_gpus) if self.gpus is None else self.gpus
         room = int(min(all_cpus / cpus, all_gpus / gpus if gpus else np.inf))
         workers = room if self.workers is None else self.workers
+        if grows:
+            return FittedPool(max(1, min(workers, room)), self.workers, cpus, gpus)
         if not 1 <= workers <= room:
             raise RayFailedError(
                 f"{max(1, workers)} workers of {cpus:g} CPUs and {gpus:g} GPUs are to encode, and Ray has "
                 f"{all_cpus:g} CPUs and {all_gpus:g} GPUs: ask for fewer, or for smaller parts"
             )
-        return workers, cpus, gpus
+        return FittedPool(workers, workers, cpus, gpus)
 
 
 class RayExecutor:
@@ -65,7 +82,7 @@ class RayExecutor:
         self._cpus = cpus
         self._pool = pool
         self._open = ExitStack()
-        self._found: tuple[int, float, float] | None = None
+        self._fitted: FittedPool | None = None
 
     def close(self) -> None:
         """Ends the session."""
@@ -75,14 +92,15 @@ class RayExecutor:
         """What came of each piece, as they are done. Raises what a piece raises, or RayFailedError."""
         if not pieces:
             return
-        if self._found is None:
-            self._found = self._pool.within(self._open.enter_context(session(self._address, self._cpus)))
-        workers, cpus, gpus = self._found
+        if self._fitted is None:
+            self._fitted = self._fit(self._open.enter_context(session(self._address, self._cpus)))
+        fitted = self._fitted
         import ray.data
         from ray.exceptions import RayError
 
         _keep_quiet()
-        workers = min(workers, len(pieces))
+        fewest = min(fitted.workers, len(pieces))
+        most = len(pieces) if fitted.most is None else min(fitted.most, len(pieces))
         blocks = min(len(pieces), MOST_TASKS)
         given = ray.data.from_items([{"piece": piece} for piece in pieces], override_num_blocks=blocks)
         with warnings.catch_warnings():
@@ -91,9 +109,11 @@ class RayExecutor:
                 PieceActor,
                 fn_constructor_args=(work,),
                 batch_size=1,
-                compute=ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2),
-                num_cpus=cpus,
-                num_gpus=gpus if work.encodes else 0,
+                compute=ray.data.ActorPoolStrategy(
+                    min_size=fewest, max_size=most, max_tasks_in_flight_per_actor=2
+                ),
+                num_cpus=fitted.cpus,
+                num_gpus=fitted.gpus if work.encodes else 0,
                 max_restarts=-1,
                 max_task_retries=RETRIES,
             )
@@ -107,6 +127,31 @@ class RayExecutor:
                 f"the work on Ray failed ({first_line(error)}); what was done is kept: see to the reason, in "
                 "Ray's logs, and run it again"
             ) from error
+
+    def _fit(self, resources: Mapping[str, float]) -> FittedPool:
+        """The pool in a session of these resources: a cluster may have more once more is asked for."""
+        grows = self._address is not None
+        fitted = self._pool.within(resources, grows=grows)
+        if grows and self._pool.gpus is None and not fitted.gpus:
+            log.warning(
+                "Ray at %s has no GPU now, so encoding takes CPUs; ask for GPUs (--worker-gpus 1) where "
+                "nodes with some start as they are needed",
+                self._address,
+            )
+        lacking = resources.get("CPU", 0.0) < fitted.cpus or resources.get("GPU", 0.0) < fitted.gpus
+        if grows and lacking:
+            import ray.data
+
+            log.warning(
+                "Ray at %s has no room now for a worker of %g CPUs and %g GPUs; one is waited for, for up to "
+                "%d minutes",
+                self._address,
+                fitted.cpus,
+                fitted.gpus,
+                GROWING_SECONDS // 60,
+            )
+            ray.data.DataContext.get_current().wait_for_min_actors_s = GROWING_SECONDS
+        return fitted
 
 
 def _keep_quiet() -> None:

@@ -97,7 +97,7 @@ class SnapshotMoving:
                 and followed.url.startswith(f"{self._store.url}/")
             ):
                 collections.delete(name)  # of another re-sharding, which was not ended
-            with _unwritten(layout, name):
+            with unwritten(layout, name):
                 take_up(store, published, collections, self._stages, nobody)
             return _moved(published)
 
@@ -122,7 +122,7 @@ def _moved(published: PublishedSnapshot) -> Moved:
 
 
 @contextmanager
-def _unwritten(layout: CollectionLayout, name: str) -> Iterator[None]:
+def unwritten(layout: CollectionLayout, name: str) -> Iterator[None]:
     """Nobody writes the collection meanwhile, where it is there. Raises CollectionBusyError."""
     if not layout.settings.exists():
         yield

@@ -100,6 +100,6 @@ def require_none(layout: CollectionLayout) -> None:
     found = RemoteWriter.of(layout)
     if found is not None:
         raise CollectionBusyError(
-            f"collection {layout.folder.name!r} has its ledger at {found.url}, and is written by a server that "
-            f"has that as its ledger_url: use that one, or remove {layout.remote} to go on without"
+            f"collection {layout.folder.name!r} has its ledger at {found.url}, and is written by a server "
+            f"that has that as its ledger_url: use that one, or remove {layout.remote} to go on without"
         )

@@ -23,11 +23,11 @@ from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, req
 from tercet.index.collection import (
     Collection,
     collection_folders,
-    delete_collection,
     list_collections,
 )
 from tercet.index.dense.gpu import require_device
 from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
+from tercet.index.files.directory import remove_folder
 from tercet.index.live.collection import LiveCollection
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
 from tercet.index.snapshot import Snapshot
@@ -287,14 +287,20 @@ class CollectionRegistry:
         ledgers as `writing`; then there is none.
         """
         made = Collection.create(self.root, name, settings)
+        self.publish_new(made)
+        return CollectionDescription(made.settings, None, None, 0)
+
+    def publish_new(self, made: Collection) -> None:
+        """Has a new collection outlast the disk, where there are remote ledgers. Raises as `writing`; then it
+        is removed.
+        """
         if self._has_remotes:
             try:
-                with self._live.writing(name):  # publishes it
+                with self._live.writing(made.settings.name):  # which publishes it
                     pass
             except BaseException:
-                delete_collection(self.root, name)
+                remove_folder(made.layout.folder)
                 raise
-        return CollectionDescription(made.settings, None, None, 0)
 
     def delete(self, name: str) -> None:
         """Removes a collection and all it holds; searches and writes under way still finish.

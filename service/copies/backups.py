@@ -72,7 +72,8 @@ class CollectionBackups:
         target = name if new_name is None else new_name
         collection = self._existing(name) if target == name else None
         if collection is None:
-            restore_as(self._collections.root, target, self._store, backup, progress)
+            made = restore_as(self._collections.root, target, self._store, backup, progress)
+            self._collections.publish_new(made)
         else:
             with self._collections.writing(name) as live:
                 restore_into(collection, live, self._store, backup, progress)

@@ -24,7 +24,8 @@ NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 LOCAL = "local"
 MOST_SHARDS = 1024
 OURS = ("host", "port", "data", "follow", "encoder_urls")  # settings that the deployment makes itself
-OF_SERVERS = ("publish_url", "snapshot_store", "backend", "backend_url")  # what only `tercet serve` does
+# What only `tercet serve` does.
+OF_SERVERS = ("publish_url", "ledger_url", "snapshot_store", "backend", "backend_url")
 
 OF_RAY = [port for port in ports_of(0) if port.first and port is not CALLS]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,7 +74,7 @@ def test_a_former_writer_is_refused(machine: Machines, store: FailingStore) -> N
         with b.open() as live:
             put(live, 2)
             for _ in range(2):
-                with pytest.raises(WriterReplacedError, match="since epoch 2 of its ledger.*promote"):
+                with pytest.raises(WriterReplacedError, match=r"since epoch 2 of its ledger.*promote"):
                     put(former, 3)
             assert batches(former) == [1]
             put(live, 4)
@@ -212,6 +213,28 @@ def test_the_same_disk_goes_on_after_a_kill(machine: Machines, store: FailingSto
         assert put(live, 3) == 3
 
 
+def test_an_older_copy_of_a_disk_is_not_taken_for_the_newest(machine: Machines, tmp_path: Path) -> None:
+    a = machine("a")
+    with a.open() as live:
+        put(live, 1)
+    shutil.copytree(a.data, tmp_path / "older")
+    with a.open() as live:
+        put(live, 2)
+    with machine("older").open() as live:
+        assert batches(live) == [1, 2]  # the ledger has it
+        put(live, 3)
+    shutil.copytree(machine("older").data, tmp_path / "oldest")
+    with machine("older").open() as live:
+        for number in (4, 5):
+            put(live, number)
+        live.flush()
+        live._remote.publish()  # type: ignore[union-attr]
+        put(live, 6)
+    Trimming()(a.store, 5)
+    with pytest.raises(DamagedIndexError, match="operations 4 to 5 are missing"), machine("oldest").open():
+        pass
+
+
 def test_fields_and_builds_outlast_the_disk(machine: Machines, tmp_path: Path) -> None:
     (tmp_path / "built").mkdir()
     source = Collection.create(tmp_path / "built", NAME, SETTINGS)
@@ -225,7 +248,7 @@ def test_fields_and_builds_outlast_the_disk(machine: Machines, tmp_path: Path) -
         live.adopt(build, source.layout)
         put(live, 3)
     with pytest.raises(CollectionBusyError, match=r"remove .*remote\.json to go on without"):
-        live._collection.writer().__enter__()
+        Collection.named(tmp_path / "a" / "collections", NAME).writer().__enter__()
     promoted(machine("b"))
     with machine("b").open() as live:
         assert live.settings.fields == {"year": "integer"}

@@ -20,7 +20,7 @@ from tercet.cluster.building.build import build_shards
 from tercet.cluster.building.settings import ShardedBuild
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.ray.errors import RayFailedError
-from tercet.cluster.ray.executor import ActorPool, RayExecutor
+from tercet.cluster.ray.executor import ActorPool, FittedPool, RayExecutor
 from tercet.cluster.ray.session import prepare
 from tercet.cluster.snapshots.collecting import collect
 from tercet.cluster.work.executor import Executor, ThisProcess, Work, Worker
@@ -181,12 +181,26 @@ async def test_a_job_is_built_on_a_cluster(
 @pytest.mark.slow
 def test_more_workers_than_fit_are_refused() -> None:
     resources = {"CPU": 4.0, "GPU": 1.0}
-    assert ActorPool().within(resources) == (1, 1.0, 1.0)
-    assert ActorPool(gpus=0.25).within(resources) == (4, 1.0, 0.25)
-    assert ActorPool(gpus=0).within(resources) == (4, 1.0, 0)
+    fitted = partial(ActorPool.within, resources=resources, grows=False)
+    assert fitted(ActorPool()) == FittedPool(1, 1, 1.0, 1.0)
+    assert fitted(ActorPool(gpus=0.25)) == FittedPool(4, 4, 1.0, 0.25)
+    assert fitted(ActorPool(gpus=0)) == FittedPool(4, 4, 1.0, 0)
     with pytest.raises(
         RayFailedError, match="3 workers of 2 CPUs and 0 GPUs are to encode, and Ray has 4 CPUs"
     ):
-        ActorPool(workers=3, cpus=2, gpus=0).within(resources)
+        fitted(ActorPool(workers=3, cpus=2, gpus=0))
     with pytest.raises(RayFailedError, match="ask for fewer"):
-        ActorPool(gpus=2).within(resources)
+        fitted(ActorPool(gpus=2))
+
+
+def test_a_cluster_is_asked_for_more_than_it_has_now(caplog: pytest.LogCaptureFixture) -> None:
+    now = {"CPU": 4.0}
+    grown = partial(ActorPool.within, resources=now, grows=True)
+    assert grown(ActorPool(gpus=1)) == FittedPool(1, None, 1.0, 1)  # of a pool of GPUs that is at zero
+    assert grown(ActorPool(workers=9, gpus=0)) == FittedPool(4, 9, 1.0, 0)
+    assert grown(ActorPool(cpus=8)) == FittedPool(1, None, 8, 0.0)
+    if find_spec("ray") is not None:
+        RayExecutor("10.0.0.7:6379", ActorPool())._fit(now)
+        assert "has no GPU now, so encoding takes CPUs; ask for GPUs (--worker-gpus 1)" in caplog.text
+        RayExecutor(None, ActorPool())._fit(now)
+        assert len(caplog.messages) == 1
