@@ -69,9 +69,9 @@ class EngineCatalog:
 
     def put(self, settings: CollectionSettings, *, ready: bool = True) -> None:
         """Keeps the settings of a collection."""
-        self._engine.put_records(
-            {COLLECTIONS: {settings.name: {**settings_record(settings), "ready": ready}}}
-        )
+        record = settings_record(settings)
+        record["settings"].pop("codebook", None)  # that of sign follows from its dimension
+        self._engine.put_records({COLLECTIONS: {settings.name: {**record, "ready": ready}}})
 
     def delete(self, settings: CollectionSettings) -> None:
         """Removes a collection with all that it has."""

@@ -23,7 +23,7 @@ from tests.service.conftest import real_server
 IDS = [f"d/{number} é" for number in range(40)]
 COLLECTIONS: dict[str, dict[str, Any]] = {
     "plain": {"window": False, "token_codec": "float16"},
-    "weighed": {"window": False, "lexical": "idf", "bm25": True},
+    "weighed": {"window": False, "lexical": "idf", "bm25": True, "token_codec": "sign"},
 }
 JSON = {"Content-Type": "application/json"}
 DOCUMENTS = "/collections/{name}/documents"
@@ -32,7 +32,7 @@ OWN = {"took_ms", "snapshot", "position", "next"}
 
 
 @pytest.fixture
-def servers(tiny: Any, tmp_path: Path) -> Iterator[dict[str, httpx.Client]]:
+def servers(eight: Any, tmp_path: Path) -> Iterator[dict[str, httpx.Client]]:
     """Clients of an embedded store's server, a router over two, and servers before both engines."""
     with ExitStack() as opened:
 
@@ -41,12 +41,12 @@ def servers(tiny: Any, tmp_path: Path) -> Iterator[dict[str, httpx.Client]]:
 
         def engine(name: str, place: str) -> Any:
             settings = Settings(data=tmp_path / name, backend=name, backend_url=str(tmp_path / place))
-            return create_backend_app(settings, tiny)
+            return create_backend_app(settings, eight)
 
-        shards = [served(create_app(Settings(data=tmp_path / f"shard{n}"), tiny)) for n in range(2)]
+        shards = [served(create_app(Settings(data=tmp_path / f"shard{n}"), eight)) for n in range(2)]
         apps = {
-            "embedded": create_app(Settings(data=tmp_path / "own"), tiny),
-            "router": create_router_app(Settings(data=tmp_path / "router", shards=shards), tiny),
+            "embedded": create_app(Settings(data=tmp_path / "own"), eight),
+            "router": create_router_app(Settings(data=tmp_path / "router", shards=shards), eight),
             "qdrant": engine("qdrant", "points"),
             "milvus": engine("milvus", "rows.db"),
         }

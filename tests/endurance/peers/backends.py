@@ -1,9 +1,10 @@
 """Does a server before Qdrant or Milvus Lite find what our own collection finds, and at which price?
 
 A judged collection is built with the embedded checkpoint, with collection idf and exact dense search, and
-exported. Its queries are then asked of our own snapshot and of the engine's, in turn, without HTTP. Processor
-time is of the whole process: Qdrant's local mode and Milvus Lite run in it, and are plain Python, so the part
-that is spent in the engine's client is told beside. Servers of either spend theirs elsewhere.
+exported; it is also written through each engine, some documents at a time. Its queries are then asked of our
+own snapshot and of the engine's, in turn, without HTTP. Processor time is of the whole process: Qdrant's
+local mode and Milvus Lite run in it, and are plain Python, so the part that is spent in the engine's client
+is told beside. Servers of either spend theirs elsewhere.
 
 Run: python -m tests.endurance.peers.backends [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
 """
@@ -27,6 +28,7 @@ from tercet.cluster.backends.qdrant.engine import QdrantEngine
 from tercet.cluster.backends.snapshot import EngineSnapshot
 from tercet.evaluation.beir import read_dataset
 from tercet.index.candidates import CandidateLimits, Document, Hit
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.index.snapshot import Snapshot
@@ -42,6 +44,7 @@ from tercet.transfer.qdrant.target import QdrantTarget
 
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
 NAME = "docs"
+PUT = 100
 QUERIES = 50
 TOP = 10
 CANDIDATES = (200, 50)
@@ -85,7 +88,10 @@ def main() -> None:
         own = written(Path(work), encoder, texts, documents)
         for engine in ("qdrant_local", "milvus_lite"):
             figures[engine] = compared(own, opened(engine, Path(work), own), queries)
-            print(json.dumps({engine: figures[engine]}, indent=2), flush=True)
+            there = empty(engine, Path(work))
+            put = put_through(there, own.settings, texts, documents)
+            figures[f"{engine}_written"] = put | compared(own, there, queries)
+            print(json.dumps(figures, indent=2), flush=True)
     others = [
         f"{engine}: {found['answers_equal_to_the_last_digit']} of {len(queries)} answers are ours"
         for engine, each in figures.items()
@@ -122,6 +128,32 @@ def opened(engine: str, work: Path, own: Snapshot) -> Engine:
     target = MilvusTarget(where, NAME, settings, 100)
     export(own, target)
     return MilvusEngine(where)
+
+
+def empty(engine: str, work: Path) -> Engine:
+    """The engine without any documents."""
+    if engine == "qdrant_local":
+        return QdrantEngine(QdrantPlace(path=str(work / "points")))
+    return MilvusEngine(MilvusPlace(str(work / "rows.db")))
+
+
+def put_through(
+    engine: Engine, settings: CollectionSettings, texts: Sequence[Document], encoded: Representations
+) -> dict[str, Any]:
+    """Writes all documents; returns how long that took, and what the engine keeps of a token."""
+    collections = EngineCollections(engine)
+    collections.create(NAME, settings)
+    started, rows = time.perf_counter(), 0
+    with collections.writing(NAME) as live:
+        for first in range(0, len(texts), PUT):
+            some = np.arange(first, min(first + PUT, len(texts)))
+            live.put(texts[first : first + PUT], encoded.take(some))
+        seconds = time.perf_counter() - started
+        for part in live.snapshot()._collection.rows(live.snapshot()._collection.keys_of([texts[0].id])):
+            assert part.tokens is not None
+            rows = part.tokens.codes.nbytes + (0 if part.tokens.scales is None else part.tokens.scales.nbytes)
+            rows //= len(part.tokens.codes)
+    return {"documents_written_a_second": round(len(texts) / seconds, 1), "bytes_a_token": rows}
 
 
 def compared(own: Snapshot, engine: Engine, queries: Sequence[Representations]) -> dict[str, Any]:
