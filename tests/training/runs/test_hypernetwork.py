@@ -38,10 +38,10 @@ def test_a_pair_that_no_source_has_is_served(
     adapt: Run, base: Path, run_values: dict[str, Any], tmp_path: Path, in_training: list[Any]
 ) -> None:
     adapt("world", ADAPTER, {"data.sources": sources(run_values), "mining": {"every_steps": 6}})
-    world = read_adapter(tmp_path / "adapters" / "world")
+    world: Any = read_adapter(tmp_path / "adapters" / "world")
     assert (world.settings.languages, world.settings.tasks) == (("de", "ko"), ("law", "tea"))
     assert world.heads is not None
-    found = {
+    found: dict[tuple[str, str], Any] = {
         (language, task): served(base, tmp_path / "adapters", f"world+{language}+{task}")
         for language in world.settings.languages
         for task in world.settings.tasks
