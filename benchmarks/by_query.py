@@ -12,7 +12,8 @@ import numpy as np
 
 from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.metrics import figures, parse_measures
-from tercet.evaluation.run import evaluate
+from tercet.evaluation.results import Measuring
+from tercet.evaluation.run import PLAIN_MEASURING, evaluate
 from tercet.evaluation.runs import read_run
 from tercet.models.encoder import Encoder
 
@@ -21,9 +22,9 @@ Table = dict[str, dict[str, Any]]
 NDCG = "nDCG@10"
 
 
-def kept_runs(folder: Path, encoder: Encoder, kept: Path) -> None:
+def kept_runs(folder: Path, encoder: Encoder, kept: Path, measuring: Measuring = PLAIN_MEASURING) -> None:
     """Writes the rankings of a collection's folder into `kept`, every document scored."""
-    list(evaluate([read_dataset(folder)], encoder, exhaustive=True, runs=kept))
+    list(evaluate([read_dataset(folder)], encoder, measuring=measuring, exhaustive=True, runs=kept))
 
 
 def ndcg_by_query(folder: Path, run: Path) -> ByQuery:

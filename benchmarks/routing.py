@@ -3,11 +3,13 @@
 Two domains, Microsoft's documentation and abstracts of papers. Of each seed there is a LoRA adapter of each
 domain and their average, one adapter of both, and modules with a router, all of `minilm-m3`. An adapter of
 both and the modules see as many steps as the two others together. Queries that no run has seen search the
-documents of their domain, and those of both in one collection; every document is scored. Differences of
-nDCG@10 of the sum, from the best adapter of one domain and from the average, have standard errors paired over
-the queries, each averaged over the seeds first. What is done is passed over, so that a run can be stopped.
+documents of both domains in one collection, every document scored; the figures of a domain are of the same
+rankings without the other's documents. Passages are their first words, so that all of it takes an hour on a
+slow core. Differences of nDCG@10 of the sum, from the best adapter of one domain and from the average, have
+standard errors paired over the queries, each averaged over the seeds first. What is done is passed over, so
+that a run can be stopped.
 
-Run: python -m benchmarks.routing [--quick] [--seeds N] [--data FOLDER] [--work FOLDER]
+Run: python -m benchmarks.routing [VARIANT …] [--quick] [--seeds N] [--data FOLDER] [--work FOLDER]
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -28,8 +30,11 @@ Values = dict[str, Any]
 BOTH = "both"
 AVERAGE = "average"
 GATE = "gate, fitted after"
-STEPS, PAIRS = 120, 3000  # of a run, for each domain
-QUICK_SHARE = 0.015  # of steps, pairs, queries and documents
+STEPS, PAIRS = 40, 3000  # of a run, for each domain
+QUICK_SHARE = 0.05  # of steps, pairs, queries and documents
+ALL = 10_000  # more documents than there are
+GATE_TEXTS = 100  # of each domain
+TOKENS, WORDS = 64, 40  # of a passage, in training and in the collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,12 @@ class Domain:
     title: str
     trained: tuple[int, int]
     tested: tuple[int, int]
-    documents: int = 1500
+    documents: int = 350
 
 
 DOMAINS = {
-    "documentation": Domain("train/msdocs-en.jsonl.gz", "Microsoft documentation", (1, 7000), (7001, 7601)),
-    "papers": Domain("train/acl-anthology.jsonl.gz", "ACL Anthology, 2021", (8600, 13400), (13401, 14001)),
+    "documentation": Domain("train/msdocs-en.jsonl.gz", "Microsoft documentation", (1, 7000), (7001, 7151)),
+    "papers": Domain("train/acl-anthology.jsonl.gz", "ACL Anthology, 2021", (8600, 13400), (13401, 13551)),
 }
 # What is trained: domains, and what `[adapter]` has beside its kind.
 RUNS: dict[str, tuple[tuple[str, ...], Values]] = {
@@ -57,6 +62,8 @@ RUNS: dict[str, tuple[tuple[str, ...], Values]] = {
     "learned, 2 of 4": (tuple(DOMAINS), {"routing": {"modules": 4, "top": 2}}),
     "learned, 2 of 4, not balanced": (tuple(DOMAINS), {"routing": {"modules": 4, "top": 2, "balance": 0.0}}),
 }
+NEEDED = (*DOMAINS, AVERAGE)  # what all others are compared with
+VARIANTS = (*RUNS, AVERAGE, GATE)
 
 
 def settings(name: str, seed: int, share: float) -> Values:
@@ -78,9 +85,9 @@ def settings(name: str, seed: int, share: float) -> Values:
         "seed": seed,
         "base": {"checkpoint": "minilm-m3", "name": "minilm-m3", "licence": "Apache-2.0"},
         "adapter": {"kind": "lora", **adapter},
-        "data": {"query_tokens": 64, "passage_tokens": 128, "sources": sources},
-        "batches": {"groups": [{"tokens": 128, "batch": 16}], "negatives": 1, "sub_batch_tokens": 4096},
-        "mining": {"last": 20},
+        "data": {"query_tokens": 32, "passage_tokens": TOKENS, "sources": sources},
+        # Neighbours in a file are alike, so that each is a hard negative of the others.
+        "batches": {"groups": [{"tokens": TOKENS, "batch": 8}], "negatives": 0, "neighbours": 8},
         "optimization": {
             "steps": round(share * STEPS) * len(domains),
             "learning_rate": 1e-3,
@@ -101,37 +108,35 @@ def pairs_of(data: Path, domain: Domain, first: int, stop: int) -> list[Values]:
         return [json.loads(line) for line in islice(file, first - 1, stop - 1)]
 
 
-def write_collections(data: Path, work: Path, share: float) -> None:
-    """BEIR folders of both domains and of the two together. A passage that several queries share is one."""
-    corpora: dict[str, tuple[list[str], list[str], list[str]]] = {BOTH: ([], [], [])}
+def first_words(text: str) -> str:
+    """A passage as it is searched, on one line."""
+    return " ".join(text.split()[:WORDS])
+
+
+def write_collection(data: Path, folder: Path, share: float) -> None:
+    """The BEIR folder of both domains. A passage that several queries share is one."""
+    corpus, queries, judgments = [], [], ["query-id\tcorpus-id\tscore"]
     for name, domain in DOMAINS.items():
         first, stop = domain.tested
         tested = pairs_of(data, domain, first, first + round(share * (stop - first)))
         more = pairs_of(data, domain, stop, stop + round(share * domain.documents))
         ids: dict[str, str] = {}
         for pair in (*tested, *more):
-            ids.setdefault(pair["pos"][0], f"{name}-{len(ids)}")
-        corpora[name] = (
-            [json.dumps({"_id": id, "title": "", "text": text}) for text, id in ids.items()],
-            [json.dumps({"_id": f"{name}-{row}", "text": pair["query"]}) for row, pair in enumerate(tested)],
-            [f"{name}-{row}\t{ids[pair['pos'][0]]}\t1" for row, pair in enumerate(tested)],
-        )
-        for lines, own in zip(corpora[BOTH], corpora[name], strict=True):
-            lines.extend(own)
-        trained = pairs_of(data, domain, *domain.trained)[: round(share * 1000)]
-        texts = [" ".join(pair["pos"][0].split()) for pair in trained]
-        (work / f"{name}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
-    for name, (corpus, queries, qrels) in corpora.items():
-        folder = work / name
-        (folder / "qrels").mkdir(parents=True, exist_ok=True)
-        (folder / "corpus.jsonl").write_text("\n".join(corpus) + "\n", encoding="utf-8")
-        (folder / "queries.jsonl").write_text("\n".join(queries) + "\n", encoding="utf-8")
-        judgments = "\n".join(["query-id\tcorpus-id\tscore", *qrels])
-        (folder / "qrels" / "test.tsv").write_text(f"{judgments}\n", encoding="utf-8")
+            ids.setdefault(first_words(pair["pos"][0]), f"{name}-{len(ids)}")
+        corpus += [json.dumps({"_id": id, "title": "", "text": text}) for text, id in ids.items()]
+        for row, pair in enumerate(tested):
+            queries.append(json.dumps({"_id": f"{name}-{row}", "text": pair["query"]}))
+            judgments.append(f"{name}-{row}\t{ids[first_words(pair['pos'][0])]}\t1")
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    files = {"corpus.jsonl": corpus, "queries.jsonl": queries, "qrels/test.tsv": judgments}
+    for path, lines in files.items():
+        (folder / path).write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
-def train(data: Path, work: Path, adapters: Path, seed: int, share: float) -> None:
-    """Every adapter and router of a seed, as far as it is not there."""
+def train(data: Path, adapters: Path, names: Collection[str], seed: int, share: float) -> None:
+    """The adapters and routers of a seed that are named or needed, as far as they are not there."""
+    import torch
+
     from tercet.models.adapters.files import is_adapter, read_adapter, write_adapter
     from tercet.models.adapters.merging import merge_adapters
     from tercet.models.adapters.router_files import write_router
@@ -142,33 +147,58 @@ def train(data: Path, work: Path, adapters: Path, seed: int, share: float) -> No
     from tercet.training.run import run_training
     from tercet.training.settings.reading import settings_from
 
-    for name in RUNS:
+    for name in [name for name in RUNS if name in names or name in DOMAINS]:
         output = adapters / folder_name(name)
         if not (output / "README.md").exists():  # which is written last
             print(f"seed {seed}: {name}", flush=True)
-            run_training(settings_from(settings(name, seed, share)), data, output, lambda line: None)
+            given = settings_from(settings(name, seed, share))
+            run_training(given, data, output, lambda line: None, threads=torch.get_num_threads())
     domains = tuple(DOMAINS)
     if not is_adapter(adapters / AVERAGE):
         merged = merge_adapters([read_adapter(adapters / name) for name in domains], "average")
         write_adapter(adapters / AVERAGE, merged)
+    if GATE not in names:
+        return
     encoder = load_encoder("minilm-m3", "torch")
     base = read_adapter(adapters / domains[0]).base
-    texts = [(work / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in domains]
+    starts = [(domain, domain.trained[0]) for domain in DOMAINS.values()]
+    texts = [
+        [first_words(pair["pos"][0]) for pair in pairs_of(data, domain, first, first + GATE_TEXTS)]
+        for domain, first in starts
+    ]
     vectors = [encode(encoder, own, outputs=["dense"]).dense for own in texts]
     groups = [dense for dense in vectors if dense is not None]
     router, _ = learn_router(GateSettings(domains), RouterBase(base.name, base.fingerprint), groups)
     write_router(adapters / folder_name(GATE), router)
 
 
-def ndcg_with(folder: Path, adapters: Path, name: str | None, kept: Path) -> ByQuery:
-    """nDCG@10 of the sum for each query, through an adapter or router; read where it was measured before."""
+def ndcg_with(folder: Path, adapters: Path, name: str | None, kept: Path) -> dict[str, ByQuery]:
+    """nDCG@10 of the sum for each query, through an adapter or router, in both domains' collection and in the
+    query's own domain; read where it was measured before.
+    """
+    from tercet.evaluation.results import Measuring
     from tercet.models.encoder import with_adapter
     from tercet.models.loader import load_encoder
 
     run = kept / "sum.run"
     if not run.exists():
-        kept_runs(folder, with_adapter(load_encoder("minilm-m3", "torch", adapters=adapters), name), kept)
-    return ndcg_by_query(folder, run)
+        encoder = with_adapter(load_encoder("minilm-m3", "torch", adapters=adapters), name)
+        kept_runs(folder, encoder, kept, Measuring(depth=ALL))
+    own = kept / "own.run"
+    lines = [line.split(maxsplit=3) for line in run.read_text(encoding="utf-8").splitlines()]
+    same = [line for line in lines if domain_of(line[0]) == domain_of(line[2])]
+    own.write_text("\n".join([*map(" ".join, same), ""]), encoding="utf-8")
+    in_domain = ndcg_by_query(folder, own)
+    by_domain = {
+        domain: {query: value for query, value in in_domain.items() if domain_of(query) == domain}
+        for domain in DOMAINS
+    }
+    return {**by_domain, BOTH: ndcg_by_query(folder, run)}
+
+
+def domain_of(id: str) -> str:
+    """The domain of a query or document."""
+    return id.rpartition("-")[0]
 
 
 def table(found: Mapping[str, list[ByQuery]]) -> Values:
@@ -179,6 +209,7 @@ def table(found: Mapping[str, list[ByQuery]]) -> Values:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("variants", nargs="*", choices=[[], *VARIANTS], metavar="VARIANT", help="default all")
     parser.add_argument("--quick", action="store_true", help="a few steps, to see that it works")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
@@ -188,28 +219,22 @@ def main() -> None:
     work = (asked.work / "quick" if asked.quick else asked.work).resolve()
     work.mkdir(parents=True, exist_ok=True)
     share = QUICK_SHARE if asked.quick else 1.0
-    write_collections(asked.data, work, share)
-    seeds = range(1, asked.seeds + 1)
-    for seed in seeds:
-        train(asked.data, work, work / f"adapters-{seed}", seed, share)
-    variants = {"base": None, **{name: folder_name(name) for name in (*RUNS, AVERAGE, GATE)}}
-    collections: Values = {}
-    for collection in (*DOMAINS, BOTH):
-        found = {
-            variant: [
-                ndcg_with(
-                    work / collection,
-                    work / f"adapters-{seed}",
-                    name,
-                    work / (f"{name}-{seed}-{collection}" if name else f"base-{collection}"),
-                )
-                for seed in seeds
-            ]
-            for variant, name in variants.items()
-        }
-        collections[collection] = table(found)
-        best = collections[collection]["best single"]
-        print_compared(f"{collection}; the best single is {best}", collections[collection]["variants"])
+    write_collection(asked.data, work / BOTH, share)
+    names = [name for name in VARIANTS if name in (asked.variants or VARIANTS) or name in NEEDED]
+    found: dict[str, list[dict[str, ByQuery]]] = {name: [] for name in ("base", *names)}
+    for seed in range(1, asked.seeds + 1):
+        adapters = work / f"adapters-{seed}"
+        train(asked.data, adapters, names, seed, share)
+        found["base"].append(ndcg_with(work / BOTH, adapters, None, work / "base"))
+        for name in names:
+            kept = work / f"{folder_name(name)}-{seed}"
+            found[name].append(ndcg_with(work / BOTH, adapters, folder_name(name), kept))
+    collections = {
+        collection: table({name: [run[collection] for run in runs] for name, runs in found.items()})
+        for collection in (*DOMAINS, BOTH)
+    }
+    for collection, figures in collections.items():
+        print_compared(f"{collection}; the best single is {figures['best single']}", figures["variants"])
     if not asked.quick:
         write("routing", dated({"seeds": asked.seeds, "collections": collections}, before))
 

@@ -36,14 +36,15 @@ def import_adapter(
 
 
 def export_adapter(
-    folder: Annotated[Path, typer.Argument(help="Folder of an adapter: LoRA or (IA)³.")],
+    folder: Annotated[Path, typer.Argument(help="Folder or hub id of an adapter: LoRA or (IA)³.")],
     output: Annotated[Path, typer.Option(help="Folder to write.")],
 ) -> None:
     """Write an adapter for PEFT. Its heads, which PEFT does not have, are left out."""
     from tercet.models.adapters.files import read_adapter
     from tercet.models.adapters.peft_writing import write_peft_adapter
+    from tercet.models.checkpoint import resolve_adapter
 
-    adapter = read_adapter(folder)
+    adapter = read_adapter(resolve_adapter(str(folder)))
     write_peft_adapter(output, adapter)
     if adapter.heads is not None:
         print_warning(f"the heads of {folder} are left out: PEFT's form holds what changes the body")

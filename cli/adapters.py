@@ -1,4 +1,4 @@
-"""`tercet adapters`: list those of an encoder, import, export, merge, stack, and route among several."""
+"""`tercet adapters`: list those of an encoder, import, export, merge, stack, generate, and route."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tercet.models.adapters.record import Adapter
     from tercet.models.encoder import AdapterDescription
 
-app = typer.Typer(help="List, import, export, merge, stack and route among adapters.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, import, export, merge, stack, generate and route among adapters.", no_args_is_help=True
+)
 app.command()(route)
 app.command("import")(import_adapter)
 app.command("export")(export_adapter)
@@ -69,11 +71,11 @@ def merge(
     """Make one adapter of several of one kind and base."""
     from tercet.models.adapters.files import read_adapter, write_adapter
     from tercet.models.adapters.merging import merge_adapters
+    from tercet.models.checkpoint import resolve_adapter
 
     _require_new(output, folders)
-    merged = merge_adapters(
-        [read_adapter(folder) for folder in folders], method, parsed_weights(weights), rank=rank
-    )
+    read = [read_adapter(resolve_adapter(str(folder))) for folder in folders]
+    merged = merge_adapters(read, method, parsed_weights(weights), rank=rank)
     write_adapter(output, replace(merged, description=description))
     _tell(output, merged)
 
@@ -104,6 +106,26 @@ def stack(folders: Folders, output: Output, description: Description = "") -> No
             )
     write_adapter(output, stacked)
     _tell(output, stacked)
+
+
+@app.command()
+def generate(
+    folder: Annotated[Path, typer.Argument(help="Folder or hub id of a hypernetwork.")],
+    language: Annotated[str, typer.Argument(help="A language that it has.")],
+    task: Annotated[
+        str, typer.Argument(help="A task that it has, also with this language for the first time.")
+    ],
+    output: Output,
+) -> None:
+    """Make an adapter of kind bottleneck for a language and a task, by a hypernetwork."""
+    from tercet.models.adapters.files import read_adapter, write_adapter
+    from tercet.models.adapters.generating import generated
+    from tercet.models.checkpoint import resolve_adapter
+
+    _require_new(output, [folder])
+    made = generated(read_adapter(resolve_adapter(str(folder))), language, task)
+    write_adapter(output, made)
+    _tell(output, made)
 
 
 def _require_new(output: Path, folders: list[Path]) -> None:

@@ -1,4 +1,4 @@
-"""`tercet checkpoints`: make one of several."""
+"""`tercet checkpoints`: make one of several, or of one whose adapters are in its weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from tercet.cli.adapters import parsed_weights
 from tercet.cli.output import console
 
-app = typer.Typer(help="Merge checkpoints.", no_args_is_help=True)
+app = typer.Typer(help="Merge checkpoints, and unpack adapters of tasks.", no_args_is_help=True)
 
 
 @app.command()
@@ -57,3 +57,25 @@ def merge(
     start = None if base is None else resolve_checkpoint(base)
     merge_checkpoints(folders, output, start, parsed_weights(weights))
     console().print(f"Wrote {output}; serve it with --checkpoint {output} --engine torch.", soft_wrap=True)
+
+
+@app.command("unpack-tasks")
+def unpack(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            help="jinaai/jina-embeddings-v3, a folder of it, or a hub id that may end in @REVISION."
+        ),
+    ],
+    output: Annotated[Path, typer.Option(help="Folder to write.")],
+) -> None:
+    """Write jina-embeddings-v3 with a folder for each task's adapter, as jina-embeddings-v3-hf has them."""
+    from tercet.models.checkpoint import resolve_checkpoint
+    from tercet.models.task_slices import unpack_tasks
+
+    tasks = unpack_tasks(resolve_checkpoint(checkpoint), output)
+    console().print(
+        f"Wrote {output} with adapters for {', '.join(tasks)}; serve it with --checkpoint {output} "
+        "--engine torch.",
+        soft_wrap=True,
+    )

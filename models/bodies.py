@@ -71,8 +71,8 @@ def _require_known(values: Mapping[str, Any], path: Path) -> None:
     positions = values.get("position_embedding_type") or "absolute"
     if "lora_adaptations" in values:
         raise CheckpointError(
-            f"{path}: jina-embeddings-v3 with its adapters within its weights is not read here; take "
-            "jinaai/jina-embeddings-v3-hf, which transformers has"
+            f"{path}: jina-embeddings-v3 with its adapters within its weights has to be unpacked: "
+            "`tercet checkpoints unpack-tasks` writes it as jinaai/jina-embeddings-v3-hf has it, or take that"
         )
     if family in ABSOLUTE_POSITIONS and positions != "absolute":
         raise CheckpointError(

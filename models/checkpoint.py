@@ -376,7 +376,9 @@ def _fetch(kind: str, hub_id: str, revision: str | None, files: Sequence[str]) -
         return fetched((*files, *HUB_GRAPHS)) if (folder / HUB_EXPORT).is_file() else folder
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         at = f" at revision {revision}" if revision else ""
+        command = f"hf download {repository}" + (f" --revision {revision}" if revision else "")
         raise CheckpointError(
-            f"{kind} {repository!r}{at} could not be fetched from the hub ({error}); "
-            "check the name and the network, or give a local folder"
+            f"{kind} {repository!r}{at} could not be fetched from the hub, nor is it in its cache ({error}); "
+            f"check the name and the network, or fetch it into the cache with `{command}`, or give a local "
+            "folder"
         ) from error

@@ -125,6 +125,7 @@ MODELS_ORDER = [
     "native",
     "graph_engines",
     "task_adapters",
+    "task_slices",
     "torch_memory",
     "bodies",
     "heads",

@@ -30,13 +30,13 @@ from tercet.training.m3.lexical_prior import LexicalPrior
 from tercet.training.m3.losses import term_factors, trained_sides
 from tercet.training.m3.teacher import Teacher
 from tercet.training.m3.text_encoder import TextEncoder
-from tercet.training.modules import RoutedModules
+from tercet.training.multilingual.refitting import write_halfway
 from tercet.training.pretraining.condenser import Condenser
 from tercet.training.pretraining.masked_lm import MaskedLm
 from tercet.training.pretraining.mlm_head import load_mlm_head
 from tercet.training.pretraining.retromae import RetroMae
 from tercet.training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
-from tercet.training.runs.adapting import attach_adapter, module_names, write_trained_adapter
+from tercet.training.runs.adapting import Attached, attach_adapter, module_names, write_trained_adapter
 from tercet.training.runs.base import Base, open_base, set_dropout
 from tercet.training.runs.base_checkpoint import locate_base
 from tercet.training.runs.checkpoint_writer import write_body, write_checkpoint
@@ -107,10 +107,10 @@ def run_on(
         # What anchors hold on to is the base as it is, without the adapter that is attached next.
         anchor = deepcopy(base.model) if settings.objective.anchored else None
         if settings.adapter is not None:
-            attached = attach_adapter(base.model, base.folder, output.name, settings.adapter)
+            tags = [source.tags for source in settings.data.sources if source.tags is not None]
+            attached = attach_adapter(base.model, base.folder, output.name, settings.adapter, tags)
             base = replace(base, adapters=attached.digests())
-        modules = None if attached is None else attached.modules
-        stage, counts = finetuning(settings, base, data, folder, device, ranks, anchor, modules)
+        stage, counts = finetuning(settings, base, data, folder, device, ranks, anchor, attached)
         if attached is not None:
             choose_by_fisher(stage, base.model, attached, folder, ranks)
         trained: nn.Module = base.model
@@ -122,6 +122,8 @@ def run_on(
     if ranks.rank == 0:
         if attached is not None:
             write_trained_adapter(output, base.model, attached)
+        elif isinstance(settings, FinetuneRun) and settings.halfway is not None:
+            write_halfway(settings, settings.halfway, base, data, output, folder)
         else:
             write_checkpoint(output, base.folder, base.model, base.encoding, with_heads=with_heads)
         kept = None if progress.best_figure is None else progress.best_step
@@ -161,11 +163,11 @@ def finetuning(
     device: str,
     ranks: Ranks,
     anchor: EncoderModel | None,
-    modules: RoutedModules | None = None,
+    attached: Attached | None = None,
 ) -> tuple[Stage, list[SourceCount]]:
     """The stage that trains on pairs. Heads that the base lacks get their starting point here.
 
-    anchor: a copy of the base, for losses that hold on to it; modules: those in the base's body.
+    anchor: a copy of the base, for losses that hold on to it; attached: what is in the base's body.
     """
     batches = settings.batches
     precision = settings.optimization.precision
@@ -189,7 +191,8 @@ def finetuning(
     claim_folder(
         folder, run_identity(settings, base.folder, base.adapters, base.tokenizer, tables, ranks), ranks
     )
-    encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device, modules)
+    routed = (None, None) if attached is None else (attached.modules, attached.hypernetwork)
+    encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device, *routed)
     if settings.body_is_frozen:
         base.model.body.requires_grad_(False)
     if settings.stage == "contrastive":

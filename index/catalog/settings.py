@@ -36,8 +36,8 @@ MAX_TITLE = 200  # characters
 # stored.
 BM25_READING = 2
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-# Two are a pair that a router chose.
-_ADAPTER_NAME = re.compile(rf"{_COLLECTION_NAME.pattern}(\+{_COLLECTION_NAME.pattern})?")
+# Two are a pair that a router chose, three a hypernetwork with a language and a task.
+_ADAPTER_NAME = re.compile(rf"{_COLLECTION_NAME.pattern}(\+{_COLLECTION_NAME.pattern}){{0,2}}")
 _CHOICES = {
     "dense_kind": get_args(DenseKind),
     "token_codec": get_args(TokenCodec),

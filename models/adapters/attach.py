@@ -181,9 +181,15 @@ def _new_part(body: nn.Module, name: str, settings: AdapterSettings) -> Part:
     return module.part()
 
 
+def own_module(body: nn.Module, name: str) -> AdapterModule | None:
+    """The module of an attached adapter; None where it is PEFT's."""
+    module: AdapterModule | None = getattr(body, _attribute(name), None)
+    return module
+
+
 def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iterator[tuple[str, Tensor]]:
     """The attached adapter's parameters, not copied, under the names of adapter.safetensors."""
-    own: AdapterModule | None = getattr(body, _attribute(name), None)
+    own = own_module(body, name)
     if own is not None:
         yield from own.tensors()
         return

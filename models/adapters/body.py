@@ -31,6 +31,7 @@ FEED_FORWARD_END = "output"
 # Where a self-attention module keeps what `ActiveAdapters` it follows.
 ACTIVE = "active_adapters"
 Slot = tuple[int, Role]
+# Of a prefix: float[P, hidden] each, the same for all texts, or float[R, P, hidden].
 KeysAndValues = tuple[Tensor, Tensor]
 # A prefix, or None for attention without one, and its weight float[R] for each row, or None for 1.
 WeightedPrefix = tuple[Tensor | None, KeysAndValues | None]
@@ -38,12 +39,13 @@ WeightedPrefix = tuple[Tensor | None, KeysAndValues | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """One adapter in torch. changes: of linear layers, by block and role; prefix: keys and values of a block,
-    float[P, hidden] each, and prompt: vectors float[P, hidden], or None where it has none.
+    """One adapter in torch. changes: of linear layers, by block and role; prefix: keys and values for the
+    queries float[R, heads, L, d/heads] of a block, and prompt: vectors float[P, hidden], or None where it has
+    none.
     """
 
     changes: Mapping[Slot, Change]
-    prefix: Callable[[int], KeysAndValues] | None = None
+    prefix: Callable[[int, Tensor], KeysAndValues] | None = None
     prompt: Tensor | None = None
 
 
@@ -58,16 +60,18 @@ class Share:
         """What the parts do in a slot."""
         return [part.changes[slot] for part in self.parts if slot in part.changes]
 
-    def prefix(self, layer: int) -> KeysAndValues | None:
-        """Keys and values of all parts in a block, float[P, hidden] each."""
-        prefixes = [part.prefix(layer) for part in self.parts if part.prefix is not None]
-        if not prefixes:
+    def prefix(self, layer: int, query: Tensor) -> KeysAndValues | None:
+        """Keys and values of all parts in a block. query: of all rows of the batch."""
+        acting = [part.prefix for part in self.parts if part.prefix is not None]
+        if not acting:
             return None
-        return torch.cat([keys for keys, _ in prefixes]), torch.cat([values for _, values in prefixes])
+        own = query if self.rows is None else query[self.rows]
+        keys, values = zip(*(prefix(layer, own) for prefix in acting), strict=True)
+        return _together(keys), _together(values)
 
-    def prefixes(self, layer: int) -> list[WeightedPrefix]:
+    def prefixes(self, layer: int, query: Tensor) -> list[WeightedPrefix]:
         """The one attention of a block."""
-        return [(None, self.prefix(layer))]
+        return [(None, self.prefix(layer, query))]
 
     def prompt(self) -> Tensor | None:
         """Vectors of all parts, float[P, hidden]."""
@@ -85,8 +89,11 @@ class ActingShare(Protocol):
         """What is done to the linear layer in a slot, the innermost first."""
         ...
 
-    def prefixes(self, layer: int) -> list[WeightedPrefix]:
-        """The attentions of a block, whose outputs are added by weight."""
+    def prefixes(self, layer: int, query: Tensor) -> list[WeightedPrefix]:
+        """The attentions of a block, whose outputs are added by weight.
+
+        query: float[B, heads, L, d/heads] of all rows of the batch.
+        """
         ...
 
 
@@ -177,7 +184,7 @@ def adapted_attention(
     Returns float[B, L, heads, d/heads].
     """
     shares = _active(module).shares
-    prefixes_of_shares = [share.prefixes(_layer_of(module)) for share in shares]
+    prefixes_of_shares = [share.prefixes(_layer_of(module), query) for share in shares]
     if all(prefix is None for prefixes in prefixes_of_shares for _, prefix in prefixes):
         return attention(module, query, key, value, attention_mask, **options)
     attended = query.new_zeros(query.transpose(1, 2).shape)
@@ -216,16 +223,16 @@ def with_prefix(prefix: KeysAndValues, key: Tensor, value: Tensor) -> KeysAndVal
     batch, heads, _, width = key.shape
 
     def joined(prefix: Tensor, tokens: Tensor) -> Tensor:
-        by_head = prefix.to(tokens.dtype).view(-1, heads, width).transpose(0, 1)  # (heads, P, d/heads)
-        return torch.cat([by_head.unsqueeze(0).expand(batch, -1, -1, -1), tokens], dim=2)
+        by_head = prefix.to(tokens.dtype).unflatten(-1, (heads, width)).transpose(-3, -2)
+        return torch.cat([by_head.expand(batch, -1, -1, -1), tokens], dim=2)
 
     return joined(prefix[0], key), joined(prefix[1], value)
 
 
-def fixed_prefix(module: nn.Module) -> KeysAndValues | None:
+def fixed_prefix(module: nn.Module, query: Tensor) -> KeysAndValues | None:
     """Keys and values that a self-attention module gets for every row, where its adapters are fixed."""
     active: ActiveAdapters | None = getattr(module, ACTIVE, None)
-    return None if active is None else active.shares[0].prefixes(_layer_of(module))[0][1]
+    return None if active is None else active.shares[0].prefixes(_layer_of(module), query)[0][1]
 
 
 def body_shape(body: nn.Module) -> BodyShape:
@@ -289,6 +296,12 @@ def fold(body: nn.Module, parts: Sequence[Part]) -> tuple[Part, ...]:
                 del changes[slot]
     rest = (replace(part, changes=changes) for changes, part in zip(left, parts, strict=True))
     return tuple(part for part in rest if part.changes or part.prefix is not None or part.prompt is not None)
+
+
+def _together(parts: Sequence[Tensor]) -> Tensor:
+    """Keys or values of several prefixes, for each row where those of one are."""
+    rows = max((part.shape[:-2] for part in parts), key=len)
+    return torch.cat([part.expand(*rows, *part.shape[-2:]) for part in parts], dim=-2)
 
 
 def _layer_of(attention: Any) -> int:

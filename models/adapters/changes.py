@@ -6,6 +6,7 @@ the adapters on top of it, and gives float[B, L, out]. `fold` puts a change into
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tercet.models.adapters.compound_settings import HypernetworkSettings
 from tercet.models.adapters.settings import BottleneckSettings, FusionSettings, Nonlinearity
 
 Below = Callable[[Tensor], Tensor]
@@ -37,7 +39,22 @@ class Change(nn.Module, ABC):
         return False
 
 
-class Lora(Change):
+class Addition(Change):
+    """below(x) + e(z), where z is the input x or, with `reads_output`, below(x)."""
+
+    reads_output: bool = False
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """Adds a function of the input or output."""
+        y = below(x)
+        return y + self.added(y if self.reads_output else x).to(y.dtype)
+
+    @abstractmethod
+    def added(self, z: Tensor) -> Tensor:
+        """What is added, as a function of what it reads."""
+
+
+class Lora(Addition):
     """below(x) + scale · B·A·x. dropout: the share of the input that A does not see in training."""
 
     def __init__(self, lora_a: Tensor, lora_b: Tensor, scale: float, dropout: float = 0.0) -> None:
@@ -47,10 +64,10 @@ class Lora(Change):
         self.scale = scale
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, below: Below) -> Tensor:
-        """A adds to the output."""
-        low = functional.linear(self.dropout(x), self.lora_a)
-        return below(x) + functional.linear(low, self.lora_b) * self.scale
+    def added(self, z: Tensor) -> Tensor:
+        """scale · B·A·z."""
+        low = functional.linear(self.dropout(z), self.lora_a)
+        return functional.linear(low, self.lora_b) * self.scale
 
     def fold(self, linear: nn.Linear) -> bool:
         """W + scale · B·A."""
@@ -153,7 +170,7 @@ class Sparse(Change):
         return flat[:size].view(self.shape)
 
 
-class Bottleneck(Change):
+class Bottleneck(Addition):
     """y + s·(U·σ(D·z + d) + u) with y = below(x), and z = y, or x where it is parallel to what is below.
 
     U and u start at 0, so that it starts as the identity.
@@ -164,21 +181,61 @@ class Bottleneck(Change):
         self.down = nn.Linear(size, settings.width)
         self.up = nn.Linear(settings.width, size)
         self.settings = settings
+        self.reads_output = settings.placement != "parallel"
         nn.init.normal_(self.down.weight, std=SMALL_STD)
         for zero in (self.down.bias, self.up.weight, self.up.bias):
             nn.init.zeros_(zero)
 
-    def forward(self, x: Tensor, below: Below) -> Tensor:
-        """Adds a function of the output or input."""
-        y = below(x)
-        added = self.added(x if self.settings.placement == "parallel" else y)
-        return y + added.to(y.dtype)
-
     def added(self, z: Tensor) -> Tensor:
-        """What is added, as a function of what it reads, in the precision of its own weights."""
+        """In the precision of its own weights."""
         middle = ACTIVATIONS[self.settings.nonlinearity](self.down(z.to(self.down.weight.dtype)))
         up: Tensor = self.up(middle)
         return up * self.settings.scale
+
+
+class Gated(Addition):
+    """below(x) + σ(w·z + b) · e(z), the gate being a number for each token, and e(z) what a change adds."""
+
+    def __init__(self, change: Addition, gate: nn.Linear) -> None:
+        """gate: from the width of z to 1."""
+        super().__init__()
+        self.change, self.gate = change, gate
+        self.reads_output = change.reads_output
+
+    def added(self, z: Tensor) -> Tensor:
+        """What the change adds, times the gate."""
+        added = self.change.added(z)
+        return torch.sigmoid(self.gate(z.to(self.gate.weight.dtype))).to(added.dtype) * added
+
+
+class Generated(Addition):
+    """y + U·σ(D·y + d) + u with y = below(x), where D, d, U and u are parts of a product G·v.
+
+    The rows of G for U and u start at 0, so that it starts as the identity.
+    """
+
+    reads_output = True
+
+    def __init__(self, size: int, settings: HypernetworkSettings, vector: Callable[[], Tensor]) -> None:
+        """vector: v, float[2 · settings.size], as it is now."""
+        super().__init__()
+        width, wide = settings.width, 2 * settings.size
+        self.shapes = ((width, size), (width,), (size, width), (size,))
+        self.generator = nn.Parameter(torch.zeros(width * (2 * size + 1) + size, wide))
+        # v has numbers from N(0, 1), so that those of D are from N(0, SMALL_STD²).
+        nn.init.normal_(self.generator.data[: width * size], std=SMALL_STD / math.sqrt(wide))
+        self.nonlinearity = settings.nonlinearity
+        self.vector = vector
+
+    def added(self, z: Tensor) -> Tensor:
+        """By the parameters of the moment."""
+        flat = functional.linear(self.vector(), self.generator)
+        parts = flat.split([math.prod(shape) for shape in self.shapes])
+        down, down_bias, up, up_bias = (
+            part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)
+        )
+        middle = functional.linear(z.to(down.dtype), down, down_bias)
+        return functional.linear(ACTIVATIONS[self.nonlinearity](middle), up, up_bias)
 
 
 class Fusion(Change):

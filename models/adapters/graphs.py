@@ -105,8 +105,9 @@ class AdapterGraphs:
     def _find(self, name: str, digest: str) -> AdapterGraph:
         if PAIR_MARK in name:
             raise AdapterNotServedError(
-                f"adapter {name!r} is a pair that a router chooses, which has no graph; use the torch engine "
-                "or export the stack of both, made by `tercet adapters stack`, and name that"
+                f"adapter {name!r} is made of others, and has no graph; use the torch engine "
+                "or export what `tercet adapters stack` makes of both, or `tercet adapters generate` of a "
+                "hypernetwork, and name that"
             )
         folder = self.library.folder(name)
         if not has_export(folder):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, TypeVar, get_args
 
+from tercet.models.adapters.compound_settings import HypernetworkSettings, UnipeltSettings
 from tercet.models.adapters.settings import (
     BiasSettings,
     BottleneckSettings,
@@ -34,6 +35,8 @@ AdapterSettings = (
     | PromptSettings
     | BottleneckSettings
     | MixAndMatchSettings
+    | UnipeltSettings
+    | HypernetworkSettings
     | FusionSettings
     | StackSettings
 )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
+from tercet.models.adapters.compound_settings import HypernetworkSettings
 from tercet.models.adapters.files import is_adapter
+from tercet.models.adapters.generating import generated, generated_names
 from tercet.models.adapters.peft_files import base_at, read_adapter_for
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.adapters.router_files import read_router, router_names
@@ -28,7 +31,8 @@ class AdapterLibrary:
 
     The folder is listed once, here; an adapter is read at its first use and kept. One that is added or
     changed later is used after a restart, so a fingerprint is always that of what is loaded. A pair that a
-    fixed router chooses, as `korean+law`, is a stack that no folder has.
+    fixed router chooses, as `korean+law`, is a stack that no folder has. A hypernetwork stands for what it
+    makes, as `world+ko+law`.
     """
 
     def __init__(
@@ -44,7 +48,8 @@ class AdapterLibrary:
         """
         self.root = root
         own = adapter_names(root)
-        self.names = tuple(sorted({*own, *pair_names(root)}))
+        made = {name: [name] if root is None else generated_names(root / name) or [name] for name in own}
+        self.names = tuple(sorted({*chain.from_iterable(made.values()), *pair_names(root)}))
         self._own = frozenset(own)
         self.base_fingerprint = base_fingerprint
         self._checkpoint = checkpoint
@@ -71,7 +76,7 @@ class AdapterLibrary:
 
     def folder(self, name: str) -> Path:
         """The folder of an adapter that is known."""
-        if self.root is None or name not in self.names:
+        if self.root is None or name not in self._own:
             raise unknown_adapter(name, self.names)
         return self.root / name
 
@@ -94,7 +99,8 @@ class AdapterLibrary:
 
     def _checked(self, name: str) -> Adapter:
         if PAIR_MARK in name:
-            return pair_of(name, self._read)
+            lower, *tags = name.split(PAIR_MARK)
+            return pair_of(name, self._read) if len(tags) == 1 else generated(self._read(lower), *tags)
         if name not in self._own:
             raise CheckpointError(f"it stacks adapter {name!r}, which is not there; add it, and start again")
         base = base_at(self._checkpoint, self._base_name, self.base_fingerprint)
@@ -146,8 +152,19 @@ def resolve_parts(record: Adapter, read: Callable[[str], Adapter]) -> tuple[Adap
         raise CheckpointError(
             f"it stacks {list(record.settings.adapters)}, of which one is a stack itself; name its parts"
         )
+    for part in parts:
+        require_computing(part)
     require_order(record.settings.adapters, parts)
     return parts
+
+
+def require_computing(adapter: Adapter) -> None:
+    """Raises CheckpointError for a hypernetwork, which computes nothing without a language and a task."""
+    if isinstance(adapter.settings, HypernetworkSettings):
+        raise CheckpointError(
+            "a hypernetwork computes nothing alone; make an adapter of a language and a task with "
+            "`tercet adapters generate`, and use that"
+        )
 
 
 def require_order(names: Sequence[str], parts: Sequence[Adapter]) -> None:

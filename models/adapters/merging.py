@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from tercet.models.adapters.compound_settings import HypernetworkSettings, UnipeltSettings
 from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import (
     INDICES,
@@ -179,6 +180,11 @@ def _require_alike(adapters: Sequence[Adapter]) -> None:
                 f"adapters of kind {first.kind} with {own} and of kind {other.kind} with {others} cannot be "
                 "merged; they must have one kind and the same settings (lora may differ in rank and alpha)"
             )
+    if isinstance(first.settings, UnipeltSettings | HypernetworkSettings):
+        raise CheckpointError(
+            f"adapters of kind {first.kind} are not merged, as they multiply parameters, and the mean of "
+            "factors is not that of products; mix what they compute with a soft router"
+        )
     if isinstance(first.settings, StackSettings):
         raise CheckpointError("a stack has no parameters to merge; merge the adapters that it names")
 

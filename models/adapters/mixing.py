@@ -54,9 +54,9 @@ class MixedShare:
         members = [Share(self.rows, parts).changes(slot) for parts in self.members]
         return [MixedChange(members, self.weights)] if any(members) else []
 
-    def prefixes(self, layer: int) -> list[WeightedPrefix]:
-        """Keys and values of each member in a block, with its weights float[R]."""
-        prefixes = [Share(self.rows, parts).prefix(layer) for parts in self.members]
+    def prefixes(self, layer: int, query: Tensor) -> list[WeightedPrefix]:
+        """Keys and values of each member in a block, with its weights float[R]. query: of all rows."""
+        prefixes = [Share(self.rows, parts).prefix(layer, query) for parts in self.members]
         if all(prefix is None for prefix in prefixes):
             return [(None, None)]
         return [(self.weights[:, k], prefix) for k, prefix in enumerate(prefixes)]

@@ -17,9 +17,12 @@ from tercet.models.adapters.blocks import BodyShape, Role
 from tercet.models.adapters.body import KeysAndValues, Part, Slot
 from tercet.models.adapters.changes import (
     SMALL_STD,
+    Addition,
     Bottleneck,
     Change,
     Fusion,
+    Gated,
+    Generated,
     Lora,
     ScaledInput,
     ScaledOutput,
@@ -27,6 +30,7 @@ from tercet.models.adapters.changes import (
     Sparse,
     SparseWeights,
 )
+from tercet.models.adapters.compound_settings import HypernetworkSettings, UnipeltSettings
 from tercet.models.adapters.kinds import AdapterSettings
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.adapters.settings import (
@@ -122,15 +126,16 @@ class Prefix(AdapterModule):
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Keys and values of each block."""
         for layer in range(self._shape.layers):
-            keys, values = self._of_block(layer)
+            keys, values = self.of_block(layer)
             yield f"layers.{layer}.prefix_key", keys
             yield f"layers.{layer}.prefix_value", values
 
     def part(self) -> Part:
         """No change of a layer."""
-        return Part({}, self._of_block)
+        return Part({}, lambda layer, _: self.of_block(layer))
 
-    def _of_block(self, layer: int) -> KeysAndValues:
+    def of_block(self, layer: int) -> KeysAndValues:
+        """Keys and values float[P, hidden] of a block."""
         table = self.embedding.weight.view(-1, self._shape.layers, 2, self._shape.hidden_size)
         return table[:, layer, 0], table[:, layer, 1]
 
@@ -167,6 +172,86 @@ class MixAndMatch(AdapterModule):
     def part(self) -> Part:
         """Both at once."""
         return Part(self.bottleneck.part().changes, self.prefix.part().prefix)
+
+
+class Unipelt(AdapterModule):
+    """LoRA, a prefix and a bottleneck, each behind gates of its own."""
+
+    def __init__(self, settings: UnipeltSettings, shape: BodyShape) -> None:
+        super().__init__()
+        lora, prefix, bottleneck = settings.members
+        self.lora, self.bottleneck = new_module(lora, shape), new_module(bottleneck, shape)
+        self.prefix = Prefix(prefix, shape)
+        self._places = tuple(settings.gates(shape))
+        self.gates = nn.ModuleDict()
+        for place, size in settings.gates(shape).items():
+            gate = nn.Linear(size, 1)
+            nn.init.normal_(gate.weight, std=SMALL_STD)
+            nn.init.zeros_(gate.bias)
+            self.gates[place.replace(".", "_")] = gate  # the name of a module has no dot
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Those of all three, and of their gates."""
+        for member in (self.lora, self.prefix, self.bottleneck):
+            yield from member.tensors()
+        for place in self._places:
+            yield f"{place}.gate.weight", self._gate(place).weight
+            yield f"{place}.gate.bias", self._gate(place).bias
+
+    def part(self) -> Part:
+        """All at once."""
+        changes: dict[Slot, Change] = {}
+        for member in (self.lora, self.bottleneck):
+            for (layer, role), change in member.part().changes.items():
+                assert isinstance(change, Addition)  # noqa: S101 - as both kinds are
+                changes[layer, role] = Gated(change, self._gate(f"layers.{layer}.{role}"))
+        return Part(changes, self._gated_prefix)
+
+    def _gated_prefix(self, layer: int, query: Tensor) -> KeysAndValues:
+        """Keys and values float[R, P, hidden], by the first token's query of each text."""
+        keys, values = self.prefix.of_block(layer)
+        gate = self._gate(f"layers.{layer}.prefix")
+        first = query[:, :, 0].flatten(1).to(gate.weight.dtype)
+        opened = torch.sigmoid(gate(first)).unsqueeze(-1)  # (R, 1, 1)
+        return opened * keys, opened * values
+
+    def _gate(self, place: str) -> nn.Linear:
+        gate = self.gates[place.replace(".", "_")]
+        assert isinstance(gate, nn.Linear)  # noqa: S101 - as all are
+        return gate
+
+
+class Hypernetwork(AdapterModule):
+    """Vectors of languages and tasks, and what makes bottlenecks of them: of one pair at a time."""
+
+    def __init__(self, settings: HypernetworkSettings, shape: BodyShape) -> None:
+        super().__init__()
+        self._settings = settings
+        self.languages = nn.Parameter(torch.randn(len(settings.languages), settings.size))
+        self.tasks = nn.Parameter(torch.randn(len(settings.tasks), settings.size))
+        self.generators = Changes(
+            settings.targets, shape, lambda role: Generated(shape.sizes(role)[1], settings, self.vector)
+        )
+        self._pair = (0, 0)
+
+    def choose(self, language: str, task: str) -> None:
+        """Texts from now on are of this language and task."""
+        self._pair = (self._settings.languages.index(language), self._settings.tasks.index(task))
+
+    def vector(self) -> Tensor:
+        """Those of the language and the task that are chosen, float[2 · size]."""
+        language, task = self._pair
+        return torch.cat([self.languages[language], self.tasks[task]])
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Vectors, then generators."""
+        yield "languages", self.languages
+        yield "tasks", self.tasks
+        yield from self.generators.tensors()
+
+    def part(self) -> Part:
+        """What the bottlenecks of the pair do."""
+        return self.generators.part()
 
 
 def _lora(settings: LoraSettings, shape: BodyShape) -> AdapterModule:
@@ -208,6 +293,8 @@ MODULES: dict[str, Callable[[Any, BodyShape], AdapterModule]] = {
     PrefixSettings.kind: Prefix,
     PromptSettings.kind: Prompt,
     MixAndMatchSettings.kind: MixAndMatch,
+    UnipeltSettings.kind: Unipelt,
+    HypernetworkSettings.kind: Hypernetwork,
     FusionSettings.kind: _fusion,
 }
 

@@ -11,7 +11,9 @@ bottleneck  f(x) + s·(U·σ(D·f(x) + d) + u)                      (Houlsby et 
 prefix      attention also over P trained keys and values       (Li and Liang 2021, arXiv 2101.00190)
 prompt      P trained vectors before those of the tokens        (Lester et al. 2021, arXiv 2104.08691)
 mix_and_match  a prefix and a bottleneck beside a sub-layer     (He et al. 2022, arXiv 2110.04366)
+unipelt     lora, a prefix and a bottleneck, each behind a gate (Mao et al. 2022, arXiv 2110.07577)
 fusion      attention over what trained bottlenecks add         (Pfeiffer et al. 2021, arXiv 2005.00247)
+hypernetwork  bottlenecks made of a language's and a task's vector (Üstün et al. 2020, arXiv 2004.14327)
 stack       several adapters, each on top of the one before it  (Pfeiffer et al. 2020, arXiv 2005.00052)
 """
 
@@ -78,7 +80,7 @@ class LoraSettings:
     def shapes(self, body: BodyShape) -> Shapes:
         """`lora_a` float32[rank, in] and `lora_b` float32[out, rank] of each slot."""
         shapes: Shapes = {}
-        for slot, role in _slots(body, self.targets):
+        for slot, role in slots_of(body, self.targets):
             wide, out = body.sizes(role)
             shapes[f"{slot}.lora_a"] = (self.rank, wide)
             shapes[f"{slot}.lora_b"] = (out, self.rank)
@@ -99,7 +101,7 @@ class Ia3Settings:
         """`scale` of each slot, as wide as its output, or as its input at the role `output`."""
         return {
             f"{slot}.scale": (body.sizes(role)[0 if role == INPUT_SCALED else 1],)
-            for slot, role in _slots(body, self.targets)
+            for slot, role in slots_of(body, self.targets)
         }
 
 
@@ -118,7 +120,7 @@ class BiasSettings:
 
     def shapes(self, body: BodyShape) -> Shapes:
         """`bias` of each slot, as wide as its output."""
-        return {f"{slot}.bias": (body.sizes(role)[1],) for slot, role in _slots(body, self.targets)}
+        return {f"{slot}.bias": (body.sizes(role)[1],) for slot, role in slots_of(body, self.targets)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,7 @@ class BottleneckSettings:
     def shapes(self, body: BodyShape) -> Shapes:
         """`down.weight` float32[width, out], `up.weight` float32[out, width], and the bias of each."""
         shapes: Shapes = {}
-        for slot, role in _slots(body, self.targets):
+        for slot, role in slots_of(body, self.targets):
             _, out = body.sizes(role)
             shapes[f"{slot}.down.weight"] = (self.width, out)
             shapes[f"{slot}.down.bias"] = (self.width,)
@@ -304,7 +306,7 @@ class FusionSettings:
         `value` is the difference from the identity.
         """
         shapes: Shapes = {}
-        for slot, role in _slots(body, self.targets):
+        for slot, role in slots_of(body, self.targets):
             size = body.sizes(role)[1]
             shapes |= {f"{slot}.{matrix}": (size, size) for matrix in ("query", "key", "value")}
         for number, bottleneck in enumerate(self.bottlenecks):
@@ -348,7 +350,7 @@ def fused_name(name: str, number: int) -> str:
     return f"{slot}.bottlenecks.{number}.{down_or_up}.{part}"
 
 
-def _slots(body: BodyShape, roles: tuple[Role, ...]) -> list[tuple[str, Role]]:
+def slots_of(body: BodyShape, roles: tuple[Role, ...]) -> list[tuple[str, Role]]:
     return [(f"layers.{layer}.{role}", role) for layer in range(body.layers) for role in roles]
 
 

@@ -67,10 +67,10 @@ def _fused_attention(
     shared = heads // key.shape[1]
     if shared > 1:
         key, value = (part.repeat_interleave(shared, dim=1) for part in (key, value))
-    prefix = fixed_prefix(module)
+    prefix = fixed_prefix(module, query)
     if prefix is not None:
         key, value = with_prefix(prefix, key, value)
-        keys = functional.pad(keys, (prefix[0].shape[0], 0), value=1)
+        keys = functional.pad(keys, (prefix[0].shape[-2], 0), value=1)
     query, key, value = (
         part.transpose(1, 2).reshape(batch, -1, heads * width) for part in (query, key, value)
     )

@@ -149,13 +149,14 @@ NextPage = Annotated[
     Field(description="`after` of the next page, null on the last; only where `limit` or `after` was given."),
 ]
 _ADAPTER, _TAG = r"[a-z0-9][a-z0-9_-]{0,63}", r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
-ADAPTER_PATTERN = rf"^{_ADAPTER}(\+{_ADAPTER}|(:{_TAG}){{1,2}})?$"
+ADAPTER_PATTERN = rf"^{_ADAPTER}((\+{_ADAPTER}){{1,2}}|(:{_TAG}){{1,2}})?$"
 AdapterName = Annotated[
     str,
     Field(
         pattern=ADAPTER_PATTERN,
         description="An adapter or router of the encoder; `GET /info` lists them. A fixed router may be "
-        "given a tag, as `by-language:ko`, or two, as `by-both:ko:law`.",
+        "given a tag, as `by-language:ko`, or two, as `by-both:ko:law`. A hypernetwork's name goes with "
+        "a language and a task, as `world+ko+law`.",
     ),
 ]
 ModelName = Annotated[str, Field(min_length=1, max_length=500)]

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 from tercet.cli.encoders import adapted_encoder
 from tercet.models import encoder
 from tercet.models.adapters.blocks import BodyShape
+from tercet.models.adapters.compound_settings import HypernetworkSettings
 from tercet.models.adapters.files import read_adapter, write_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase
 from tercet.models.adapters.settings import LoraSettings
@@ -72,7 +73,7 @@ def test_list(torch_tercet: Run, adapters: Path) -> None:
 
 
 @pytest.mark.slow
-def test_merge_and_stack(torch_tercet: Run, adapters: Path) -> None:
+def test_merge_stack_and_generate(torch_tercet: Run, adapters: Path, base: AdapterBase) -> None:
     folders = [str(adapters / "law"), str(adapters / "tea")]
     done = torch_tercet("adapters", "merge", *folders, "--output", str(adapters / "both"))
     assert (done.returncode, "kind lora" in done.stderr) == (0, True)
@@ -83,8 +84,16 @@ def test_merge_and_stack(torch_tercet: Run, adapters: Path) -> None:
     assert read_adapter(adapters / "both").settings == LoraSettings(rank=4, alpha=4.0)
     done = torch_tercet("adapters", "stack", *folders, "--output", str(adapters / "law-then-tea"))
     assert done.returncode == 0, done.stderr
+    settings = HypernetworkSettings(("ko",), ("law",), width=2)
+    arrays = {name: np.ones(shape, np.float32) for name, shape in settings.shapes(base.body).items()}
+    write_adapter(adapters / "world", Adapter(settings, base, arrays))
+    output = ["--output", str(adapters / "ko-law")]
+    done = torch_tercet("adapters", "generate", str(adapters / "world"), "ko", "law", *output)
+    assert done.returncode == 0, done.stderr
     listed = json.loads(torch_tercet("adapters", "list", "--json").stdout)["adapters"]
-    assert {each["name"]: each["kind"] for each in listed}["law-then-tea"] == "stack"
+    kinds = {each["name"]: each["kind"] for each in listed}
+    names = ("law-then-tea", "ko-law", "world+ko+law")
+    assert [kinds[name] for name in names] == ["stack", "bottleneck", "bottleneck"]
     assert all(each["fingerprint"] for each in listed)
 
 
@@ -93,7 +102,7 @@ def test_merge_and_stack(torch_tercet: Run, adapters: Path) -> None:
     [
         (["merge", "A", "--output", "data/adapters/x"], 1, "takes two or more"),
         (["merge", "A", "B", "--output", "data/adapters/X"], 1, "does not match"),
-        (["merge", "A", "C", "--output", "data/adapters/x"], 1, "adapter.json is missing"),
+        (["merge", "A", "C", "--output", "data/adapters/x"], 1, "is neither a folder, nor a hub id"),
         (["merge", "A", "B", "--weights", "1;2", "--output", "x"], 2, "is not numbers"),
         (["merge", "A", "B", "--method", "weighted", "--output", "x"], 1, "as many finite weights"),
         (["stack", "A", "B", "--output", "elsewhere/x"], 1, "is not beside"),

@@ -41,7 +41,7 @@ def write_outliers(path: Path) -> None:
     [
         ({"model_type": "t5"}, "'t5' has an encoder and a decoder"),
         ({"model_type": "made-up", "auto_map": {}}, "code of its own, which is not run"),
-        ({"model_type": "xlm-roberta", "lora_adaptations": []}, "take jinaai/jina-embeddings-v3-hf"),
+        ({"model_type": "xlm-roberta", "lora_adaptations": []}, "tercet checkpoints unpack-tasks"),
         ({"model_type": "deberta-v2"}, "the weight files lack"),
         ({"num_hidden_layers": "many"}, "is not understood"),
     ],

@@ -40,7 +40,7 @@ def config_of(folder: Path, **values: Any) -> Any:
         ),
         (
             {"model_type": "xlm-roberta", "position_embedding_type": "rotary", "lora_adaptations": ["a"]},
-            "jina-embeddings-v3 with its adapters.*take jinaai/jina-embeddings-v3-hf",
+            "jina-embeddings-v3 with its adapters.*tercet checkpoints unpack-tasks",
         ),
         ({**GTE, "position_embedding_type": "absolute"}, "GTE with position_embedding_type 'absolute'"),
         ({**GTE, "logn_attention_scale": True}, "GTE with logn_attention_scale True is not read here"),

@@ -172,27 +172,32 @@ async def test_a_collection_keeps_what_a_fixed_router_chose(
     assert "'by-language:ko', which stands for adapter 'tea', is asked for" in error_of(refused)["message"]
 
 
-async def test_a_collection_keeps_a_pair_that_two_tags_chose(
+async def test_a_collection_keeps_a_pair_that_two_tags_or_a_hypernetwork_gave(
     make_client: Any, tiny: Any, root: Path, data: Path
 ) -> None:
     domain = FixedSettings("domain", {"law": "law"})
     write_router(root / "by-both", Router(FixedSettings("language", {"ko": "tea"}, upper=domain)))
+    made = {"kind": "hypernetwork", "settings": {"languages": ["ko"], "tasks": ["law"]}}
+    (root / "world").mkdir()
+    (root / "world" / "adapter.json").write_text(json.dumps(made))
 
     class Engine(type(tiny)):  # type: ignore[misc]  # a base class known at run time only
         mixes_adapters = False
         library = AdapterLibrary(root, root, "tiny", tiny.info.fingerprint, 4)
 
         def adapter_info(self, name: str) -> Any:
-            if name == "tea+law":
+            if name in ("tea+law", "world+ko+law"):
                 return replace(self.info, fingerprint="0" * 64, adapter=name)
             return super().adapter_info(name)
 
     async with make_client(encoder=with_routers(Engine())) as client:
         record = (await client.put("/collections/cases", json={"adapter": "by-both:ko:law"})).json()
         assert (record["adapter"], record["fingerprint"]) == ("tea+law", "0" * 64)
+        pair = (await client.put("/collections/korean", json={"adapter": "world+ko+law"})).json()
+        assert pair["adapter"] == "world+ko+law"
         (data / "sources").mkdir(exist_ok=True)
         (data / "sources" / "x.jsonl").write_text('{"id": "a", "text": "tea"}\n')
-        for name, status in (("tea+law", 202), ("by-both:ko", 409), ("tea+law+law", 422), ("a:b:c:d", 422)):
+        for name, status in (("tea+law", 202), ("by-both:ko", 409), ("a+b+c+d", 422), ("a:b:c:d", 422)):
             body = {"source": "x.jsonl", "adapter": name}
             response = await client.post("/collections/cases/jobs", json=body)
             assert response.status_code == status, (name, response.text)

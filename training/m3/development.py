@@ -35,6 +35,7 @@ def development_figures(
 
     Each query ranks the table's pool; its own positives are relevant. idf: of the source, if scores take it.
     """
+    encoder.choose(table.settings)
     relevant = np.zeros((len(table.development), len(table.pool)), np.bool_)
     for row, pair in enumerate(table.development):
         relevant[row, np.searchsorted(table.pool, table.positives.of(pair))] = True

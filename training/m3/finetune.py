@@ -104,6 +104,7 @@ class Finetune:
         """As `Stage`."""
         batch = self.batch(step)
         table = self.tables[batch.table]
+        self.encoder.choose(table.settings)
         queries, passages = table.queries.take(batch.pairs), table.passages.take(batch.passages)
         terms: dict[str, Tensor] = {}
         anchors = [self._anchored(texts) for texts in (queries, passages)]

@@ -49,6 +49,7 @@ def mine_negatives(
     They are passages of training pairs: those held out stay unseen. by: what ranks them; `sum` is the plain
     one. folder: of this source in this round, which all processes share; whoever calls removes it.
     """
+    encoder.choose(table.settings)
     folder.mkdir(parents=True, exist_ok=True)
     own = share_of(table.training, ranks)
     parts = np.split(own, range(QUERIES_AT_ONCE, len(own), QUERIES_AT_ONCE))

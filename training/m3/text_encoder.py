@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tercet.models.adapters.parts import Hypernetwork
 from tercet.models.batching import plan_batches
 from tercet.models.encoder_model import EncoderModel
 from tercet.models.representations import Bool, Int64, LexicalKind, TokenBatch
@@ -14,6 +15,7 @@ from tercet.training.m3.encoded_texts import EncodedTexts
 from tercet.training.modules import RoutedModules
 from tercet.training.passes import states
 from tercet.training.precision import autocast
+from tercet.training.settings.data import PairSource
 from tercet.training.settings.optimization import Precision
 from tercet.training.transfer import on_device
 
@@ -21,7 +23,8 @@ from tercet.training.transfer import on_device
 class TextEncoder:
     """A model that trains, with what its passes need. The heads always work in float32.
 
-    modules: of the body, each text going through those that their router chooses; None without.
+    modules: of the body, each text going through those that their router chooses; hypernetwork: of the body,
+    with bottlenecks by source; None without.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class TextEncoder:
         precision: Precision,
         device: str,
         modules: RoutedModules | None = None,
+        hypernetwork: Hypernetwork | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -39,12 +43,18 @@ class TextEncoder:
         self.precision = precision
         self.device = device
         self.modules = modules
+        self._hypernetwork = hypernetwork
         self._special_ids = np.array(sorted(tokenizer.special_ids))
 
     @property
     def lexical(self) -> LexicalKind:
         """Whether scores multiply a query's lexical weights by idf, as the checkpoint's collections do."""
         return self.model.heads.settings.lexical
+
+    def choose(self, source: PairSource) -> None:
+        """Texts from now on are of this source."""
+        if self._hypernetwork is not None and source.tags is not None:
+            self._hypernetwork.choose(source.tags.language, source.tags.task)
 
     def hidden(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Last hidden states float32[B, L, d] and mask int64[B, L], through the modules if any."""

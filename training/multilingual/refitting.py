@@ -1,18 +1,14 @@
-"""Fits heads to a body that `tercet checkpoints merge` made between a base and a trained checkpoint.
+"""The weights between a base and what was trained of it, with heads that fit the states of that body.
 
 The mean of both bodies' weights keeps what the first one knew of texts unlike the training's, and most of
 what was learned (Wortsman et al. 2022, arXiv 2109.01903). The heads are fitted to the states that it gives:
 the lexical weights to those of the trained checkpoint, the projection of token vectors to the states' own
 rankings. Then dense vectors are centred and lexical weights scaled, so that no side drowns in the sum.
-
-Run: python -m tercet.training.multilingual.refitting CONFIG --data DATA --trained FOLDER --between FOLDER
-     --output FOLDER [--lexical-scale 1.4]
 """
 
 from __future__ import annotations
 
-import argparse
-import math
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,14 +24,14 @@ from tercet.models.representations import Float32, TokenBatch
 from tercet.models.tokenizer import Tokenizer
 from tercet.models.weights.head_weights import SPARSE, HeadWeights, LinearHead
 from tercet.training.data.pair_table import read_tables
-from tercet.training.errors import ConfigError
 from tercet.training.m3.centring import centre, mean_of_dense
 from tercet.training.m3.initial_heads import ridge_regression, sample_pairs, token_states
 from tercet.training.m3.projection import distilled_projection
 from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.merging import merge_checkpoints
+from tercet.training.runs.base import Base
 from tercet.training.runs.checkpoint_writer import write_checkpoint
-from tercet.training.settings.objective import HeadSettings
-from tercet.training.settings.reading import read_settings
+from tercet.training.settings.objective import HalfwaySettings, HeadSettings
 from tercet.training.settings.run import FinetuneRun
 
 
@@ -69,18 +65,28 @@ def fitted_heads(
     )
 
 
+def write_halfway(
+    settings: FinetuneRun, halfway: HalfwaySettings, base: Base, data: Path, output: Path, work: Path
+) -> None:
+    """Writes what a run has trained, `base.model`, as the checkpoint between it and its base.
+
+    work: of the run, for what is in between. Raises TrainingError and ModelError.
+    """
+    trained, between = work / "trained", work / "between"
+    shutil.rmtree(between, ignore_errors=True)  # of a run that was cut off here
+    write_checkpoint(trained, base.folder, base.model, base.encoding, with_heads=True)
+    merge_checkpoints([trained], between, base.folder, [halfway.share])
+    refit(settings, data, trained, between, output, halfway.lexical_scale)
+    for folder in (trained, between):
+        shutil.rmtree(folder)
+
+
 def refit(
     settings: FinetuneRun, data: Path, trained: Path, between: Path, output: Path, lexical_scale: float
 ) -> None:
     """Writes the body of `between` with heads for its states. A lexical score is multiplied by the square of
     `lexical_scale`. Raises TrainingError and ModelError.
     """
-    if not 0 < lexical_scale < math.inf:
-        raise ConfigError(
-            f"lexical_scale is {lexical_scale}; it must be a number above 0, 1 to change nothing"
-        )
-    if not settings.heads.distil_steps:
-        raise ConfigError("heads.distil_steps: it is 0; the projection is fitted in so many steps")
     encoding = read_encoding(trained)
     tokenizer = Tokenizer.load(trained, encoding)
     finished = load_model(trained, encoding)
@@ -109,22 +115,3 @@ def _flat(texts: Sequence[Tensor]) -> Float32:
     """The states of all texts' tokens, float32[T, D]."""
     states: Float32 = torch.cat(list(texts)).float().numpy()
     return states
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("config", type=Path, help="the settings of the run that trained it")
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--trained", type=Path, required=True)
-    parser.add_argument("--between", type=Path, required=True, help="by tercet checkpoints merge")
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--lexical-scale", type=float, default=1.4, help="of every lexical weight")
-    flags = parser.parse_args()
-    settings = read_settings(flags.config)
-    if not isinstance(settings, FinetuneRun):
-        raise ConfigError(f"{flags.config}: stage is {settings.stage}; only finetune has all heads")
-    refit(settings, flags.data, flags.trained, flags.between, flags.output, flags.lexical_scale)
-
-
-if __name__ == "__main__":
-    main()

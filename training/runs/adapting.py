@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tercet.models.adapters.attach import attach, attach_modules, fill_fusion, save_adapter
+from tercet.models.adapters.attach import attach, attach_modules, fill_fusion, own_module, save_adapter
 from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.body import ThreadAdapters
+from tercet.models.adapters.compound_settings import HypernetworkSettings, UnipeltSettings
 from tercet.models.adapters.kinds import AdapterSettings
-from tercet.models.adapters.library import require_order
+from tercet.models.adapters.library import require_computing, require_order
+from tercet.models.adapters.parts import Hypernetwork
 from tercet.models.adapters.peft_files import read_adapter_for
 from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from tercet.models.adapters.router_files import write_router
@@ -22,11 +24,14 @@ from tercet.models.adapters.settings import (
     StackSettings,
     require_adapter_name,
 )
+from tercet.models.checkpoint import checkpoint_name, resolve_adapter
 from tercet.models.encoder_model import EncoderModel
+from tercet.models.errors import CheckpointError
 from tercet.models.heads import Heads
 from tercet.training.errors import ConfigError
 from tercet.training.modules import RoutedModules
-from tercet.training.settings.adapter import AdapterTraining, RoutingSettings
+from tercet.training.settings.adapter import AdapterTraining, HypernetworkTraining, RoutingSettings
+from tercet.training.settings.data import Tags
 
 # In the body, whatever the folder is called: a run goes on, too, after its folder was renamed.
 NAME = "trained"
@@ -37,7 +42,7 @@ class Attached:
     """An attached adapter: its settings, its base, and the adapters below it, the innermost first.
 
     chosen: the settings of its kind; fused: the bottlenecks that it holds; modules: several in its place,
-    with their router.
+    with their router; hypernetwork: that in the body.
     """
 
     settings: AdapterTraining
@@ -46,6 +51,7 @@ class Attached:
     below: tuple[ResolvedAdapter, ...] = ()
     fused: tuple[Adapter, ...] = ()
     modules: RoutedModules | None = None
+    hypernetwork: Hypernetwork | None = None
 
     def digests(self) -> dict[str, object]:
         """Those of the adapters that it is made with, at the keys of its settings that name their folders."""
@@ -55,10 +61,13 @@ class Attached:
         return digests
 
 
-def attach_adapter(model: EncoderModel, base: Path, name: str, settings: AdapterTraining) -> Attached:
+def attach_adapter(
+    model: EncoderModel, base: Path, name: str, settings: AdapterTraining, tags: Sequence[Tags] = ()
+) -> Attached:
     """Freezes the body and attaches a new adapter, or several with a router, which the model has then, too.
 
-    base: the checkpoint's folder; name: that of the folder to be written. The heads train with the adapter if
+    base: the checkpoint's folder; name: that of the folder to be written; tags: of all sources, for a
+    hypernetwork. The heads train with the adapter if
     the settings say so; they start from those of the adapters below, where these have any.
     Raises CheckpointError for a bad name, a base without heads, and an adapter below that is damaged or was
     trained on top of others, and ConfigError where one belongs to another base or is a stack, or where the
@@ -68,13 +77,19 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
     origin = adapter_base(base)
     if settings.routing is not None:
         return _attach_modules(model, origin, name, settings, settings.routing)
-    below = tuple(lower_adapter(Path(folder), base, origin) for folder in settings.below)
+    below = tuple(lower_adapter(name, base, origin) for name in settings.below)
     require_order(settings.below, [adapter.record for adapter in below])
     if settings.kind == "sparse":
         _require_plain_layers(below)
     fused = () if settings.fusion is None else fused_adapters(settings.fusion.modules, base, origin, below)
     bottlenecks = [adapter.settings for adapter in fused if isinstance(adapter.settings, BottleneckSettings)]
-    chosen = FusionSettings.of(bottlenecks) if bottlenecks else settings.chosen
+    chosen: AdapterSettings
+    if bottlenecks:
+        chosen = FusionSettings.of(bottlenecks)
+    elif settings.kind == HypernetworkSettings.kind:
+        chosen = hypernetwork_of(settings.hypernetwork or HypernetworkTraining(), tags)
+    else:
+        chosen = settings.chosen
     attach(model.body, NAME, chosen, below=below)
     if isinstance(chosen, FusionSettings):
         fill_fusion(model.body, NAME, chosen, fused)
@@ -83,7 +98,19 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
         like = next(model.heads.parameters())
         model.heads = Heads.from_weights(lower_heads[-1], model.heads.settings).to(like)
     model.heads.requires_grad_(settings.heads)
-    return Attached(settings, chosen, origin, below, fused)
+    attached = own_module(model.body, NAME)
+    generating = attached if isinstance(attached, Hypernetwork) else None
+    return Attached(settings, chosen, origin, below, fused, hypernetwork=generating)
+
+
+def hypernetwork_of(settings: HypernetworkTraining, tags: Sequence[Tags]) -> HypernetworkSettings:
+    """A hypernetwork of the languages and tasks that sources have, in order of name."""
+    languages, tasks = ({getattr(each, key) for each in tags} for key in ("language", "task"))
+    own = (settings.size, settings.width, settings.nonlinearity)
+    try:
+        return HypernetworkSettings(tuple(sorted(languages)), tuple(sorted(tasks)), *own)
+    except CheckpointError as error:
+        raise ConfigError(f"data.sources[].tags: {error}") from error
 
 
 def _attach_modules(
@@ -100,16 +127,19 @@ def _attach_modules(
     return Attached(settings, settings.chosen, origin, modules=modules)
 
 
-def lower_adapter(folder: Path, base: Path, origin: AdapterBase) -> ResolvedAdapter:
-    """A trained adapter of the same base, to lie under the new one. base: the checkpoint's folder."""
-    adapter = read_adapter_for(folder, base, origin)
+def lower_adapter(folder: str, base: Path, origin: AdapterBase) -> ResolvedAdapter:
+    """A trained adapter of the same base, to lie under the new one. folder: or hub id; base: the checkpoint's
+    folder.
+    """
+    adapter = read_adapter_for(resolve_adapter(folder), base, origin)
     if isinstance(adapter.settings, StackSettings):
         raise ConfigError(
             f"adapter.below: {folder} is a stack; name its parts instead, the innermost first: "
             f"{', '.join(adapter.settings.adapters)}"
         )
+    require_computing(adapter)
     _require_base("adapter.below", folder, adapter, origin)
-    return ResolvedAdapter(folder.name, adapter, (adapter,))
+    return ResolvedAdapter(checkpoint_name(folder), adapter, (adapter,))
 
 
 def fused_adapters(
@@ -117,15 +147,15 @@ def fused_adapters(
 ) -> tuple[Adapter, ...]:
     """Trained bottlenecks of the same base and of one placement, for a fusion.
 
-    base: the checkpoint's folder.
+    folders: or hub ids; base: the checkpoint's folder.
     """
     key = "adapter.fusion.modules"
-    adapters = tuple(read_adapter_for(Path(folder), base, origin) for folder in folders)
+    adapters = tuple(read_adapter_for(resolve_adapter(folder), base, origin) for folder in folders)
     placements = {}
     for folder, adapter in zip(folders, adapters, strict=True):
         if not isinstance(adapter.settings, BottleneckSettings):
             raise ConfigError(f"{key}: {folder} is of kind {adapter.kind}; a fusion takes bottlenecks alone")
-        _require_base(key, Path(folder), adapter, origin)
+        _require_base(key, folder, adapter, origin)
         lower = {lying.name: lying.record for lying in below}
         require_order([*lower, folder], [*lower.values(), adapter])
         placements[adapter.settings.placement] = folder
@@ -135,7 +165,7 @@ def fused_adapters(
     return adapters
 
 
-def _require_base(key: str, folder: Path, adapter: Adapter, origin: AdapterBase) -> None:
+def _require_base(key: str, folder: str, adapter: Adapter, origin: AdapterBase) -> None:
     """Raises ConfigError, led by the key that names the folder, for an adapter of another base."""
     if (adapter.base.fingerprint, adapter.base.body) != (origin.fingerprint, origin.body):
         raise ConfigError(
@@ -150,7 +180,7 @@ def _require_plain_layers(below: Sequence[ResolvedAdapter]) -> None:
     """
     for adapter in below:
         settings = adapter.record.settings
-        if isinstance(settings, Ia3Settings) or (
+        if isinstance(settings, Ia3Settings | UnipeltSettings | HypernetworkSettings) or (
             isinstance(settings, BottleneckSettings | FusionSettings) and settings.placement != "parallel"
         ):
             raise ConfigError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from tercet.training.runs.log import read_log
 from tercet.training.settings.data import QueryData, QuerySource
-from tercet.training.settings.run import PairRun, RunSettings
+from tercet.training.settings.run import FinetuneRun, PairRun, RunSettings
 
 CARD_FILE = "README.md"
 SIDES = ("dense", "sparse", "colbert", "sum")
@@ -30,7 +30,7 @@ inside a document of these collections was left out: {held_out}.
 
 ## Run
 
-{steps} steps, {tokens:,} tokens, {hours:.1f} hours of training{device}. {kept}
+{steps} steps, {tokens:,} tokens, {hours:.1f} hours of training{device}. {kept}{halfway}
 
 {development}
 {terms}
@@ -87,11 +87,22 @@ def write_card(
         else f"The weights kept are those after step {kept_step}, the best on the held-out pairs (nDCG@10):"
         if kept_step
         else "No step improved on the held-out pairs (nDCG@10), so the weights are those before training:",
+        halfway=halfway_line(settings),
         development="" if kept_step is None else development_table(lines, kept_step),
         terms=loss_lines(terms),
         settings=json.dumps(without_empty(settings.model_dump(mode="json")), indent=1, ensure_ascii=False),
     )
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
+
+
+def halfway_line(settings: RunSettings) -> str:
+    """Where the written weights lie, if not where training ended."""
+    if not isinstance(settings, FinetuneRun) or settings.halfway is None:
+        return ""
+    return (
+        f" What is written lies {settings.halfway.share:g} of the way from the base to these, "
+        "with heads fitted to its states."
+    )
 
 
 def loss_lines(terms: Mapping[str, float]) -> str:

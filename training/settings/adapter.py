@@ -10,6 +10,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from tercet.models.adapters.compound_settings import UnipeltSettings
 from tercet.models.adapters.kinds import KINDS, AdapterSettings, settings_of
 from tercet.models.adapters.settings import (
     BiasSettings,
@@ -17,6 +18,7 @@ from tercet.models.adapters.settings import (
     Ia3Settings,
     LoraSettings,
     MixAndMatchSettings,
+    Nonlinearity,
     PrefixSettings,
     PromptSettings,
     SparseSettings,
@@ -25,7 +27,17 @@ from tercet.models.errors import CheckpointError
 from tercet.training.settings.table import AtLeast1, Factor, Many, Table, require
 
 AdapterKind = Literal[
-    "lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "mix_and_match", "fusion"
+    "lora",
+    "ia3",
+    "bias",
+    "sparse",
+    "prefix",
+    "prompt",
+    "bottleneck",
+    "mix_and_match",
+    "unipelt",
+    "hypernetwork",
+    "fusion",
 ]
 
 
@@ -60,18 +72,31 @@ class RoutingSettings(Table):
 
 
 class FusionTraining(Table):
-    """Attention over adapters trained before. modules: folders of bottlenecks of one placement and base."""
+    """Attention over adapters trained before. modules: folders or hub ids of bottlenecks of one placement and
+    base.
+    """
 
     modules: Annotated[Many[str], Field(min_length=2)]
+
+
+class HypernetworkTraining(Table):
+    """Bottlenecks of every language and task that the sources' `tags` name.
+
+    size: numbers in the vector of each; width, nonlinearity: of the bottlenecks.
+    """
+
+    size: AtLeast1 = 8
+    width: AtLeast1 = 24
+    nonlinearity: Nonlinearity = "relu"
 
 
 class AdapterTraining(Table):
     """An adapter trained on a frozen body, in place of the body.
 
     Of the kinds' tables only that of the chosen one may be given. heads: whether the heads train with it,
-    and are saved with it. below: folders of trained adapters of the same base that lie under it, the
-    innermost first. mask_batches: batches on which kind sparse chooses its weights. description, language and
-    domain are saved with it. routing: there are several of them.
+    and are saved with it. below: folders or hub ids of trained adapters of the same base that lie under it,
+    the innermost first. mask_batches: batches on which kind sparse chooses its weights. description, language
+    and domain are saved with it. routing: there are several of them.
     """
 
     kind: AdapterKind
@@ -90,11 +115,13 @@ class AdapterTraining(Table):
     prompt: Annotated[PromptSettings | None, _as_on_disk("prompt")] = None
     bottleneck: Annotated[BottleneckSettings | None, _as_on_disk("bottleneck")] = None
     mix_and_match: Annotated[MixAndMatchSettings | None, _as_on_disk("mix_and_match")] = None
+    unipelt: Annotated[UnipeltSettings | None, _as_on_disk("unipelt")] = None
+    hypernetwork: HypernetworkTraining | None = None
     fusion: FusionTraining | None = None
 
     @property
     def chosen(self) -> AdapterSettings:
-        """The settings of the kind; those of a fusion follow from its modules instead."""
+        """The settings of the kind; those of a fusion and a hypernetwork follow from modules and sources."""
         given: AdapterSettings | None = getattr(self, self.kind)
         return KINDS[self.kind]() if given is None else given
 
@@ -114,6 +141,6 @@ class AdapterTraining(Table):
     @model_validator(mode="after")
     def _modules_lie_on_the_base(self) -> AdapterTraining:
         require(self.routing is None or not self.below, "below", "given", "left out with routing")
-        alone = self.routing is not None and self.kind in ("prompt", "sparse", "fusion")
+        alone = self.routing is not None and self.kind in ("prompt", "sparse", "hypernetwork", "fusion")
         require(not alone, "kind", self.kind, "another one with routing")
         return self

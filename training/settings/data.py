@@ -64,13 +64,21 @@ class QuerySource(SourceSettings):
         return self
 
 
+class Tags(Table):
+    """Of what a source's texts are, for an adapter of kind hypernetwork."""
+
+    language: str
+    task: str
+
+
 class PairSource(QuerySource):
     """Pairs for a stage that trains an encoder.
 
     The first `development_pairs` of the shuffled pairs are held out: ranked against the passages of all of
     them and of `development_passages` more, they choose the checkpoint. With `train = false` the file serves
     the development set only. `mine`: whether hard negatives are mined for it; `taught`: whether the run's
-    teacher scores it. `weight`: of its pairs in the loss, beside those of other sources.
+    teacher scores it. `weight`: of its pairs in the loss, beside those of other sources. `tags`: its language
+    and task, for a hypernetwork.
     """
 
     development_pairs: AtLeast0 = 0
@@ -78,6 +86,7 @@ class PairSource(QuerySource):
     mine: bool = True
     taught: bool = False
     weight: Positive = 1.0
+    tags: Tags | None = None
 
     @model_validator(mode="after")
     def _repeats_choose_no_checkpoint(self) -> PairSource:

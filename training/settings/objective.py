@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from tercet.training.settings.table import AtLeast0, AtLeast1, Factor, Positive, Table, require
+from tercet.training.settings.table import AtLeast0, AtLeast1, Factor, Positive, Share, Table, require
 
 
 class DenseLosses(Table):
@@ -144,3 +144,14 @@ class HeadSettings(Table):
     whitening: Annotated[float, Field(ge=0, le=1)] = 0.3
     distil_steps: AtLeast0 = 0
     tokens_each: AtLeast1 = 60_000
+
+
+class HalfwaySettings(Table):
+    """What is written lies between the base and what was trained, with heads fitted to its states.
+
+    share: of the way from the base's weights (0) to the trained ones (1); lexical_scale: times the fitted
+    lexical weights. See `tercet.training.multilingual.refitting`.
+    """
+
+    share: Share = 0.5
+    lexical_scale: Positive = 1.0

@@ -20,6 +20,7 @@ from tercet.training.settings.data import (
 )
 from tercet.training.settings.objective import (
     DenseLosses,
+    HalfwaySettings,
     HeadSettings,
     LossSettings,
     MiningSettings,
@@ -98,6 +99,16 @@ class PairRun(Run):
         return self
 
     @model_validator(mode="after")
+    def _a_hypernetwork_has_tags(self) -> PairRun:
+        wanted = self.adapter is not None and self.adapter.kind == "hypernetwork"
+        rule = "given for each source of a hypernetwork" if wanted else "left out without a hypernetwork"
+        for number, source in enumerate(self.data.sources):
+            given = source.tags is not None
+            words = "given" if given else "left out"
+            require(given == wanted, f"data.sources[{number}].tags", words, rule)
+        return self
+
+    @model_validator(mode="after")
     def _repeats_differ(self) -> PairRun:
         repeats = any(source.format == "repeats" for source in self.data.sources)
         dropout = self.optimization.dropout if repeats else None
@@ -139,6 +150,21 @@ class FinetuneRun(PairRun):
     heads: HeadSettings = HeadSettings()
     losses: LossSettings = LossSettings()
     teacher: TeacherSettings | None = None
+    halfway: HalfwaySettings | None = None
+
+    @model_validator(mode="after")
+    def _halfway_from_a_base_of_the_same_shape(self) -> FinetuneRun:
+        if self.halfway is not None:
+            reshaped = {
+                "adapter": self.adapter is not None,
+                "architecture": self.architecture is not None,
+                "encoder.positions": self.encoder.positions is not None,
+            }
+            named = ", ".join(key for key, given in reshaped.items() if given)
+            require(not named, "halfway", named, "used without these settings")
+            steps = self.heads.distil_steps
+            require(steps > 0, "heads.distil_steps", steps, "at least 1 with halfway")
+        return self
 
     @model_validator(mode="after")
     def _a_teacher_has_sources(self) -> FinetuneRun:

@@ -15,6 +15,7 @@ pytest.importorskip("peft", reason="adapters are trained with peft: install terc
 from tercet.models.adapters.attach import attach, fill_fusion, save_adapter, trainable_parameters
 from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.blocks import ROLES
+from tercet.models.adapters.compound_settings import UnipeltSettings
 from tercet.models.adapters.files import write_adapter
 from tercet.models.adapters.kinds import AdapterSettings
 from tercet.models.adapters.record import Adapter
@@ -47,6 +48,7 @@ SETTINGS: dict[str, AdapterSettings] = {
     "sparse": SparseSettings(count=2000),
     "parallel": BottleneckSettings(width=6, placement="parallel", scale=2.0),
     "mixed": MixAndMatchSettings(length=5, width=6),
+    "unipelt": UnipeltSettings(rank=3, alpha=6.0, length=5, width=6),
     "fusion": FusionSettings("houlsby", (6, 6), ("gelu", "gelu"), (1.0, 1.0)),
 }
 STACKS = {"stack": ("bottleneck", "lora"), "stack-prefix": ("prefix", "ia3")}
@@ -137,7 +139,18 @@ def _family(made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[
 @pytest.fixture(scope="session")
 def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
     """The tiny BERT with adapters, some exported in float32; not to be changed."""
-    names = ("ia3", "prefix", "prompt", "bottleneck", "parallel", "sparse", "fusion", "with-heads", "stack")
+    names = (
+        "ia3",
+        "prefix",
+        "prompt",
+        "bottleneck",
+        "parallel",
+        "sparse",
+        "unipelt",
+        "fusion",
+        "with-heads",
+        "stack",
+    )
     return _family(made_once, bert, bert_exported, names)
 
 

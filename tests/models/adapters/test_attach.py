@@ -30,11 +30,11 @@ from tercet.models.loader import load_encoder
 
 pytestmark = pytest.mark.slow
 
-KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "parallel", "mixed"]
+KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "parallel", "mixed", "unipelt"]
 # Kinds that do not become part of the weights.
-IN_GRAPH = ("prefix", "prompt", "bottleneck", "parallel", "mixed", "fusion")
+IN_GRAPH = ("prefix", "prompt", "bottleneck", "parallel", "mixed", "unipelt", "fusion")
 # Kinds that take attention from the first step on.
-WITH_PREFIX = ("prefix", "prompt", "mixed")
+WITH_PREFIX = ("prefix", "prompt", "mixed", "unipelt")
 Settings = dict[str, AdapterSettings]
 Moved = Callable[[list[Any], int], None]
 

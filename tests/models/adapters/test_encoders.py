@@ -28,7 +28,7 @@ from tests.models.conftest import graph_in
 
 pytestmark = pytest.mark.slow
 
-KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "parallel", "mixed"]
+KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "parallel", "mixed", "unipelt"]
 ALL = sorted([*KINDS, "fusion", "with-heads", "stack", "stack-prefix"])
 TEXTS = [
     "hello world",

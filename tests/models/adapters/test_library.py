@@ -52,6 +52,7 @@ def test_names_are_those_of_folders_with_an_adapter(root: Path, bert: Path, base
         "sparse",
         "stack",
         "stack-prefix",
+        "unipelt",
         "with-heads",
     )
 

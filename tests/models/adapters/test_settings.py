@@ -56,7 +56,7 @@ def test_tensors_by_hand() -> None:
     assert BottleneckSettings().targets == BottleneckSettings(placement="feed_forward").targets == ("output",)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("stack", "fusion")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("stack", "fusion", "hypernetwork")])
 def test_settings_survive_json(kind: str) -> None:
     settings = settings_of(kind, {})
     assert settings_of(kind, settings_json(settings)) == settings
@@ -116,6 +116,14 @@ def test_a_fusion_has_the_tensors_of_its_bottlenecks() -> None:
         ("mix_and_match", {"length": 0}, "length is 0"),
         ("mix_and_match", {"nonlinearity": "sine"}, "nonlinearity is 'sine'"),
         ("mix_and_match", {"placement": "houlsby"}, r"unknown keys \['placement'\]"),
+        ("hypernetwork", {"languages": ["ko"]}, r"tasks is \(\)"),
+        ("hypernetwork", {"languages": ["ko", "ko"], "tasks": ["law"]}, "distinct names"),
+        ("hypernetwork", {"languages": ["../ko"], "tasks": ["law"]}, "distinct names"),
+        ("hypernetwork", {"languages": ["ko"], "tasks": ["law"], "size": 0}, "size is 0"),
+        ("hypernetwork", {"languages": ["ko"], "tasks": ["law"], "width": 0}, "width is 0"),
+        ("unipelt", {"rank": 0}, "rank is 0"),
+        ("unipelt", {"length": 0}, "length is 0"),
+        ("unipelt", {"width": 0}, "width is 0"),
         ("fusion", {}, "two bottlenecks or more"),
         ("fusion", {"widths": [2], "nonlinearities": ["relu"], "scales": [1.0]}, "two bottlenecks or more"),
         ("fusion", {"widths": [2, 3], "nonlinearities": ["relu"] * 2, "scales": [1.0]}, "one of each"),

@@ -103,10 +103,35 @@ def test_dense_vectors_are_centred_and_lexical_weights_scaled(
     np.testing.assert_allclose(scaled.sparse.weights, 2 * plain.sparse.weights, rtol=1e-5)
 
 
-def test_it_says_what_is_missing(run_values: dict[str, Any], trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="distil_steps"):
-        refit(settings_from(run_values), tmp_path / "data", trained, trained, tmp_path / "half", 1.0)
-    for scale in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(ConfigError, match="lexical_scale is"):
-            refit(settings_from(run_values), tmp_path / "data", trained, trained, tmp_path / "half", scale)
-    assert not (tmp_path / "half").exists()
+def test_a_run_may_end_halfway(
+    run: Callable[..., Any], run_values: dict[str, Any], trained: Path, base_folder: Path, tmp_path: Path
+) -> None:
+    """As by hand: the same run, merged with its base, with heads fitted to that."""
+    heads = {**run_values["heads"], "distil_steps": 30}
+    changes = {"heads": heads, "halfway": {"share": 0.25, "lexical_scale": 2.0}}
+    run("whole", {"heads": heads})
+    run("half", changes)
+    merge_checkpoints([tmp_path / "whole"], tmp_path / "between", base_folder, [0.25])
+    settings = settings_from({**run_values, **changes})
+    refit(settings, tmp_path / "data", tmp_path / "whole", tmp_path / "between", tmp_path / "by-hand", 2.0)
+    for name in ("model.safetensors", "heads.safetensors", "tercet.json"):
+        assert (tmp_path / "half" / name).read_bytes() == (tmp_path / "by-hand" / name).read_bytes(), name
+    assert "lies 0.25 of the way from the base" in (tmp_path / "half" / "README.md").read_text()
+    assert not any((tmp_path / "half" / "run" / name).exists() for name in ("trained", "between"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"heads.distil_steps": 0}, r"heads\.distil_steps: it is 0, but must be at least 1 with halfway"),
+        ({"adapter": {"kind": "lora"}, "encoder": None, "heads": None}, 'halfway: it is "adapter"'),
+        ({"encoder.positions": 600}, r'halfway: it is "encoder\.positions"'),
+        ({"halfway.share": 1.0}, r"halfway\.share: it is 1.0, but must be below 1"),
+        ({"halfway.lexical_scale": 0.0}, r"halfway\.lexical_scale: it is 0.0, but must be above 0"),
+    ],
+)
+def test_what_does_not_go_with_halfway(
+    run: Callable[..., Any], changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run("half", {"heads.distil_steps": 30, "halfway": {}, **changes})

@@ -20,6 +20,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "sparse": {"kind": "sparse", "sparse": {"count": 400}, "mask_batches": 3},
     "bottleneck": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "houlsby"}},
     "parallel": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "parallel", "scale": 4.0}},
+    "unipelt": {"kind": "unipelt", "unipelt": {"rank": 2, "length": 3, "width": 4}},
     "mixed": {"kind": "mix_and_match", "mix_and_match": {"length": 3, "width": 4, "scale": 1.0}},
 }
 TEXTS = ["word1 word2 word3", "word7", "word39 word8 word8 word20 word5"]
