@@ -49,6 +49,11 @@ export async function api(method, path, options = {}) {
   return answerOf(await answered(method, path, options));
 }
 
+/** The text that the server answers. Throws as `api`. */
+export async function apiText(path, signal) {
+  return (await answered("GET", path, { signal })).text();
+}
+
 /** The JSON lines that the server answers a POST with, as they come. Throws as `api`, also where the last one is an error. */
 export async function* apiLines(path, options) {
   const { body } = await answered("POST", path, options);

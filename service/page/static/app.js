@@ -11,7 +11,7 @@ import * as search from "./search.js";
 
 // Views that not everybody opens are fetched when they are opened.
 const later = (path) => ({ show: async (...given) => (await import(path)).show(...given) });
-const VIEWS = { search, load: later("./load/view.js"), documents, collections: later("./collections/view.js"), jobs: later("./jobs/view.js"), compare: later("./compare/view.js"), embed: later("./embed/view.js") };
+const VIEWS = { search, load: later("./load/view.js"), documents, collections: later("./collections/view.js"), jobs: later("./jobs/view.js"), compare: later("./compare/view.js"), embed: later("./embed/view.js"), server: later("./server/view.js") };
 const THEME = "tercet-theme";
 const THEMES = ["auto", "light", "dark"];
 

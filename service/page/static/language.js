@@ -30,9 +30,10 @@ export async function chooseLanguage(chosen) {
   localStorage.setItem(KEPT, chosen);
 }
 
-/** The text of this name, with {words} filled in. */
+/** The text of this name, with {words} filled in; of {word:one|many} what goes with its number. */
 export function t(name, values = {}) {
-  return (strings[name] ?? name).replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
+  const filled = (whole, word, one, many) => (word in values ? (many === undefined ? String(values[word]) : String(values[word]) === "1" ? one : many) : whole);
+  return (strings[name] ?? name).replace(/\{(\w+)(?::([^|}]*)\|([^}]*))?\}/g, filled);
 }
 
 /** A number as people of this language write it. */
@@ -47,7 +48,13 @@ export function bytes(value) {
   return `${number(value / 1000 ** step, step ? 1 : 0)} ${units[step]}`;
 }
 
-/** A moment, given as ISO 8601. */
+/** Seconds in a unit that suits them. */
+export function duration(seconds) {
+  const [unit, size] = [["day", 86400], ["hour", 3600], ["minute", 60]].find(([, size]) => seconds >= size) ?? ["second", 1];
+  return Math.floor(seconds / size).toLocaleString(language, { style: "unit", unit, unitDisplay: "long" });
+}
+
+/** A moment, given as ISO 8601 or in milliseconds. */
 export function moment(text) {
   return new Date(text).toLocaleString(language, { dateStyle: "medium", timeStyle: "medium" });
 }

@@ -130,6 +130,20 @@ def test_lines_are_judgments_and_what_is_none_says_so(server: str, visit: Visit)
     page.get_by_text("queries.jsonl, line 1: no JSON object with _id and text").wait_for()
 
 
+def test_a_setting_becomes_the_default_of_the_collection(make_server: Any, visit: Visit) -> None:
+    with make_server() as url:
+        page = visit(f"{url}{ADDRESS}")
+        page.get_by_role("button", name="Make B the default").click()
+        page.get_by_text("Weights and candidates of B are now the defaults of demo.").wait_for()
+        stored = httpx.get(f"{url}/collections/demo").json()["defaults"]
+        assert stored == {"weights": SETTINGS[1], "candidates": {"dense": 200, "sparse": 200}}
+        page.get_by_role("link", name="Collections").click()
+        page.get_by_text("weights 0, 1, 0 · candidates 200, 200").wait_for()
+        page.get_by_role("button", name="Remove the defaults: demo").click()
+        page.get_by_text("demo uses the usual weights again.").wait_for()
+        assert httpx.get(f"{url}/collections/demo").json()["defaults"] is None
+
+
 @pytest.mark.parametrize("locale", ["en-GB", "ko-KR"])
 def test_all_of_it_is_accessible_and_fits_a_phone(server: str, visit: Visit, locale: str) -> None:
     axe = pytest.importorskip(

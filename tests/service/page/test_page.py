@@ -531,6 +531,7 @@ VIEWS = (
     "jobs",
     "compare?c=demo&q=hot+tea",
     "embed",
+    "server",
 )
 
 

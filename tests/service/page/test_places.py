@@ -22,6 +22,7 @@ expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: th
 
 Visit = Callable[..., Any]
 FIELDS = {"kind": "keyword"}
+FIGURES = {"Requests": "3", "Refused (4xx)": "1", "Failed (5xx)": "0", "Queries": "1"}
 
 
 def put(url: str, collection: str, documents: list[dict[str, Any]], **settings: Any) -> None:
@@ -182,3 +183,20 @@ def test_a_passage_shows_its_place_in_the_file(make_server: Any, visit: Visit) -
         korean = visit(page.url, locale="ko-KR")
         korean.locator(".place", has_text="1~2쪽").first.wait_for()
         korean.locator(".place", has_text="번째 글자").first.wait_for()
+
+
+def test_the_server_tells_how_it_fares(make_server: Any, visit: Visit) -> None:
+    with make_server() as url:
+        httpx.post(f"{url}/search", json={"collection": "demo", "query": "tea"}).raise_for_status()
+        assert httpx.post(f"{url}/search", json={}).status_code == 422
+        assert httpx.post(f"{url}/collections/demo/backups").status_code == 201
+        page = visit(f"{url}/#/server")
+        page.get_by_text("Searches: ready").wait_for()
+        numbers = page.locator("main .numbers")
+        figures = {
+            each: numbers.locator(f"div:has(dt:text-is('{each}')) dd").inner_text() for each in FIGURES
+        }
+        assert figures == FIGURES
+        row = page.locator("tbody tr").inner_text().split("\t")
+        assert row[:3] == ["demo", "5", "1"]
+        assert "second" in row[-1]

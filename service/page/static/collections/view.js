@@ -78,12 +78,15 @@ class CollectionCard {
       [t("collections.kind"), collection.dense_kind],
       [t("collections.lexical"), collection.lexical + (collection.bm25 ? ` + BM25 (${collection.bm25_language})` : "")],
     ];
+    const { defaults } = collection;
+    const sides = (values) => Object.values(values).map((each) => number(each, Number.isInteger(each) ? 0 : 2)).join(", ");
+    if (defaults) facts.push([t("collections.defaults"), [t("collections.defaultsText", { weights: sides(defaults.weights), candidates: sides(defaults.candidates) }), " ", button(t("collections.reset"), () => this._reset(), { class: "quiet", "aria-label": `${t("collections.reset")}: ${this._name}` })]]);
     const details = h(
       "details",
       {},
       h("summary", { text: t("collections.details") }),
       this._numbers,
-      h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: value })))),
+      h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", {}, value)))),
       this._fields.element,
       h("section", {}, h("div", { class: "row spread" }, h("h3", { text: t("collections.backups") }), button(t("collections.backUp"), () => this._backUp(), { class: "quiet", "aria-label": `${t("collections.backUp")}: ${this._name}` })), this._problem, this._backups),
     );
@@ -133,6 +136,16 @@ class CollectionCard {
       replace(this._backups, rows.length ? h("ul", { class: "plain" }, rows) : h("p", { class: "hint", text: t("collections.noBackups") }));
     } catch (error) {
       if (error.name !== "AbortError") replace(this._problem, errorNotice(error, () => this.load()));
+    }
+  }
+
+  async _reset() {
+    try {
+      await api("DELETE", collectionPath(this._name, "defaults"));
+      remark(t("collections.resetDone", { name: this._name }));
+      await this._reload();
+    } catch (error) {
+      replace(this._problem, errorNotice(error));
     }
   }
 

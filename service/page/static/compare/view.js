@@ -1,10 +1,10 @@
 // The view of comparing: two settings side by side, for one query and over the queries of a judged set.
 
 import { addressOf, writeAddress } from "../address.js";
-import { api } from "../api.js";
-import { h, replace, select } from "../dom.js";
+import { api, collectionPath } from "../api.js";
+import { button, h, replace, select } from "../dom.js";
 import { number, t } from "../language.js";
-import { emptyNotice, errorNotice } from "../notices.js";
+import { emptyNotice, errorNotice, remark } from "../notices.js";
 import { Judgments } from "./judgments.js";
 import { settingElement, settingJson, settingOf, settingText } from "./settings.js";
 
@@ -68,7 +68,21 @@ class CompareView {
         this._search();
       }),
     );
+    elements.forEach((element, place) => element.append(button(t("compare.store", { name: NAMES[place] }), () => this._store(place), { class: "quiet", title: t("compare.storeHint") })));
     replace(this._settingsPlace, elements);
+  }
+
+  /** Has searches of the collection use the weights and candidates of a setting where they give none. */
+  async _store(place) {
+    const { weights, candidates } = this._settings[place];
+    try {
+      const stored = await api("PUT", collectionPath(this._collection.name, "defaults"), { json: { weights, candidates } });
+      this._collections.set(stored.name, stored);
+      this._collection = stored;
+      remark(t("compare.stored", { name: NAMES[place], collection: stored.name }));
+    } catch (error) {
+      replace(this._results, errorNotice(error));
+    }
   }
 
   _openQuery(query) {
