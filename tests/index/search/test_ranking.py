@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tercet.index.search import ordering
 from tercet.index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
-from tercet.index.search import ranking
+from tercet.index.search import ordering, ranking
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_vectors.codebook_training import train_codebook
 from tercet.models.representations import Float32, Representations, SparseRows, TokenVectors
