@@ -10,7 +10,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 # compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo serve setup test test-slow test-all sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench endurance docs wheels
+.PHONY: demo serve setup test test-slow test-all test-arm sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench endurance docs wheels
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -39,6 +39,11 @@ test-slow: setup
 	$(PYTEST) -m "slow and not images and not endurance"
 
 test-all: test test-slow
+
+# The kernels' tests and a search as ARM's processors would run them, by qemu-user, which has to be installed. The checks of every
+# change leave it out: it fetches 300 MB, and one of three processors takes about two minutes of a core. ARM: some of the variants, or all.
+test-arm: setup
+	$(BIN)/python tests/arm/run.py $(ARM)
 
 # Tests of the index and of the encoder's kernels, and damaged inputs, with kernels that GCC's sanitizers of addresses and undefined behaviour watch, in
 # a copy of the tree. What is freed there stays for a while, so tests of how much a process holds are left out, and so is
@@ -97,10 +102,15 @@ images: setup
 docs: setup
 	$(BIN)/mkdocs build
 
-# What is published, in dist: the server's wheel for this kind of machine, and those of the clients. docs/publish.md says how.
+# What is published, in dist: the server's wheel for each kind of machine, of which Zig compiles for all, and those of the clients.
+# docs/publish.md says how. TARGETS: some of them.
+TARGETS ?= x86_64-linux-gnu.2.17 aarch64-linux-gnu.2.17 x86_64-macos.11.0 aarch64-macos.11.0
 wheels: setup
 	rm -rf dist
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . $(patsubst %/pyproject.toml,./%,$(wildcard clients/*/pyproject.toml))
+	for target in $(TARGETS); do \
+		KERNEL_TARGET=$$target $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . || exit 1; \
+	done
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist $(patsubst %/pyproject.toml,./%,$(wildcard clients/*/pyproject.toml))
 	if command -v npm; then npm pack --silent --pack-destination dist ./clients/javascript; fi
 
 lint: style types

@@ -3,6 +3,7 @@ those of each to one module.
 
 The compiler is the one that CC names, else Zig's from the package index, which brings all that it needs;
 CFLAGS adds flags, such as those of sanitizers; KERNEL_VARIANTS names the variants, by default all.
+KERNEL_TARGET names another machine and system, as Zig does: aarch64-linux-gnu.2.17, aarch64-macos.11.0.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-MACOS = sys.platform == "darwin"
 ROOT = Path(__file__).resolve().parent
 SHARED = ROOT / "index" / "native"  # what both modules are made with: the binding, and what the processor has
 SHARED_FILES = ("binding.c", "module.c", "processor.c")
@@ -56,8 +56,14 @@ VARIANTS = {
         "avx512_vnni": (*_AVX2, *_AVX512, "-mprefer-vector-width=512"),
         "avx2": _AVX2,
         "plain": ("-msse4.2",),  # which NumPy asks for, too
-    }
+    },
+    "aarch64": {
+        "neon_i8mm": ("-mcpu=generic+dotprod+i8mm",),
+        "neon_dotprod": ("-mcpu=generic+dotprod",),
+        "plain": (),
+    },
 }
+VARIANTS["arm64"] = VARIANTS["aarch64"]  # as macOS names it
 
 
 class BuildKernels(build_ext):
@@ -108,9 +114,9 @@ def build(target: Path, folder: Path, package: str = "index") -> None:
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compile_one, steps))
-    link = ("-dynamiclib", "-undefined", "dynamic_lookup") if MACOS else ("-shared",)
+    link = ("-dynamiclib", "-undefined", "dynamic_lookup") if is_macos() else ("-shared",)
     # Zig would compile the C library's stubs first, for six seconds; the interpreter brings that library.
-    small = () if extra or MACOS else ("-s", "-nostdlib")
+    small = () if extra or is_macos() else ("-s", "-nostdlib")
     fresh = target.with_name(f"{target.name}.new")  # a process may have the former one mapped
     arguments = [*command, *link, *small, *extra, *objects, "-o", str(fresh)]
     subprocess.run(arguments, check=True, env=environment)
@@ -119,11 +125,31 @@ def build(target: Path, folder: Path, package: str = "index") -> None:
 
 def chosen_variants() -> dict[str, Sequence[str]]:
     """The variants to compile, with their flags. Raises SystemExit for a name that the machine has not."""
-    variants: dict[str, Sequence[str]] = {**VARIANTS.get(platform.machine(), {"plain": ()})}
+    variants: dict[str, Sequence[str]] = {**VARIANTS.get(machine(), {"plain": ()})}
     named = os.environ.get("KERNEL_VARIANTS", "").split() or list(variants)
     if unknown := sorted(set(named) - set(variants)):
         raise SystemExit(f"KERNEL_VARIANTS has {', '.join(unknown)}: choose among {', '.join(variants)}")
     return {name: flags for name, flags in variants.items() if name in named}
+
+
+def target() -> str:
+    """What to compile for, as Zig names it: KERNEL_TARGET, else on Linux with glibc this machine and the
+    oldest glibc, as modules run with that or any newer one. Empty for this machine as it is.
+    """
+    if named := os.environ.get("KERNEL_TARGET"):
+        return named
+    oldest = not os.environ.get("CC") and platform.libc_ver()[0] == "glibc"
+    return f"{platform.machine()}-linux-gnu.{OLDEST_GLIBC}" if oldest else ""
+
+
+def machine() -> str:
+    """The machine to compile for."""
+    return target().partition("-")[0] or platform.machine()
+
+
+def is_macos() -> bool:
+    """Whether the module is for macOS."""
+    return "-macos" in target() if target() else sys.platform == "darwin"
 
 
 def compiler() -> list[str]:
@@ -133,21 +159,17 @@ def compiler() -> list[str]:
     if importlib.util.find_spec("ziglang") is None:
         raise SystemExit("no C compiler: install ziglang, or name one in the variable CC")
     command = [sys.executable, "-m", "ziglang", "cc"]
-    if runs_on_manylinux():
-        command += ["-target", f"{platform.machine()}-linux-gnu.{OLDEST_GLIBC}"]
-    return command
-
-
-def runs_on_manylinux() -> bool:
-    """Whether modules run wherever glibc is as new as `OLDEST_GLIBC`, as Zig compiles them on Linux."""
-    return not os.environ.get("CC") and platform.libc_ver()[0] == "glibc"
+    return [*command, "-target", target()] if target() else command
 
 
 def wheel_options() -> dict[str, str]:
     """For the wheel's name: CPython 3.11 or later, and the systems that its modules run on."""
     options = {"py_limited_api": "cp311"}
-    if runs_on_manylinux():
-        options["plat_name"] = f"manylinux_{OLDEST_GLIBC.replace('.', '_')}_{platform.machine()}"
+    system, _, version = target().partition("-")[2].partition(".")
+    if system and not os.environ.get("CC"):
+        name = {"linux-gnu": "manylinux", "macos": "macosx"}[system]
+        processor = machine().replace("aarch64", "arm64") if is_macos() else machine()
+        options["plat_name"] = f"{name}_{version.replace('.', '_')}_{processor}"
     return options
 
 

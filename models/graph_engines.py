@@ -76,8 +76,9 @@ class GraphEngine:
 def warn_of_slow_kernels() -> None:
     """The log tells once that our kernels are slow on this processor."""
     log.warning(
-        "the native engine runs without the vector instructions that it is made for (AVX2 or newer), at some "
-        "40 tokens a second: this processor has none of them; take the engine onnx or onnxruntime"
+        "the native engine runs without the vector instructions that it is made for (AVX2 or newer, on ARM "
+        "dot products), and many times slower: this processor has none of them; take the engine onnx or "
+        "onnxruntime"
     )
 
 

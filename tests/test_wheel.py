@@ -28,6 +28,14 @@ def test_the_platform_is_that_of_the_compiler(setup: Any, monkeypatch: pytest.Mo
     monkeypatch.delenv("CC", raising=False)
     name = f"manylinux_2_17_{platform.machine()}"
     assert setup.wheel_options() == {"py_limited_api": "cp311", "plat_name": name}
+    for target, platform_of_wheel in (
+        ("aarch64-linux-gnu.2.17", "manylinux_2_17_aarch64"),
+        ("aarch64-macos.11.0", "macosx_11_0_arm64"),
+        ("x86_64-macos.11.0", "macosx_11_0_x86_64"),
+    ):
+        monkeypatch.setenv("KERNEL_TARGET", target)
+        assert setup.wheel_options()["plat_name"] == platform_of_wheel
+    monkeypatch.delenv("KERNEL_TARGET")
     monkeypatch.setenv("CC", "gcc")
     assert "plat_name" not in setup.wheel_options(), "that of this machine, whose C library may be newer"
 

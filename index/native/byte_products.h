@@ -2,10 +2,10 @@
 //
 // A tile of TILE document tokens meets groups of LANES query tokens. Four values of a document token go to all
 // lanes at once, so no sum ever crosses lanes: a group costs one instruction for 4 x 16 products where the
-// processor multiplies bytes of both kinds, one for 8 x 64 x 16 where it multiplies matrices of them (AMX), and a few
-// where it multiplies 16-bit numbers. All give the same sums: no step rounds or saturates. Document values are
-// stored with BYTE_OFFSET added, since the instructions take that side without sign; who calls subtracts
-// BYTE_OFFSET times the query's sum.
+// processor multiplies bytes (four on ARM), one for 8 x 64 x 16 where it multiplies matrices of them (AMX), and a
+// few where it multiplies 16-bit numbers. All give the same sums: no step rounds or saturates. Document values are
+// stored with BYTE_OFFSET added, since most instructions take that side without sign; `less_offset` takes away what
+// that adds to products.
 #pragma once
 
 #include "lanes.h"
@@ -13,14 +13,14 @@
 enum { TILE = 8, BYTE_OFFSET = 128, VALUES_AT_ONCE = LANE_BYTES * LANES };
 enum { GROUPS_AT_ONCE = 2 }; // groups that share what is read of a tile
 
-#if defined(__AMX_INT8__) || defined(MIXES_SIGNS)
+#if defined(__AMX_INT8__) || defined(MIXES_SIGNS) || defined(BOTH_SIGNED)
 #define MULTIPLIES_BYTES
 #endif
 
 // What is multiplied: bytes, or the same values as 16-bit numbers, made once for all that they meet.
 #if defined(MULTIPLIES_BYTES)
 typedef int8_t group_value;
-typedef uint8_t tile_value;
+typedef uint8_t tile_value; // with their sign where BOTH_SIGNED is set
 #else
 typedef int16_t group_value;
 typedef int16_t tile_value;
@@ -28,13 +28,22 @@ typedef int16_t tile_value;
 
 // Packed query values as `multiply` takes them, of so many groups of `values` each; NULL where memory is short.
 static inline const group_value *widened_groups(call *call, const int8_t *packed, int64_t groups, int64_t values) {
-#if defined(MULTIPLIES_BYTES)
+#if defined(MULTIPLIES_BYTES) && !defined(__ARM_FEATURE_MATMUL_INT8)
     (void)call, (void)groups, (void)values;
     return packed;
 #else
     int64_t count = groups * values * LANES;
     group_value *widened = space(call, count, sizeof *widened);
-    for (int64_t place = 0; widened && place < count; place++) widened[place] = packed[place];
+    for (int64_t place = 0; widened && place < count; place++) {
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+        // Eight values of each lane side by side: [S/8, 16, 8].
+        int64_t half = place / LANE_BYTES % 2, lane = place / (2 * LANE_BYTES) % LANES;
+        int64_t step = place / (2 * VALUES_AT_ONCE) * 2 + half;
+        widened[place] = packed[(step * LANES + lane) * LANE_BYTES + place % LANE_BYTES];
+#else
+        widened[place] = packed[place];
+#endif
+    }
     return widened;
 #endif
 }
@@ -43,12 +52,27 @@ static inline const group_value *widened_groups(call *call, const int8_t *packed
 static inline const tile_value *widened_tile(
     const uint8_t *restrict bytes, int64_t values, tile_value *restrict room
 ) {
-#if defined(MULTIPLIES_BYTES)
+#if defined(MULTIPLIES_BYTES) && !defined(BOTH_SIGNED)
     (void)values, (void)room;
     return bytes;
 #else
-    for (int64_t place = 0; place < TILE * (values & -VALUES_AT_ONCE); place++) room[place] = bytes[place];
+    for (int64_t place = 0; place < TILE * (values & -VALUES_AT_ONCE); place++)
+#if defined(BOTH_SIGNED)
+        room[place] = bytes[place] ^ BYTE_OFFSET;
+#else
+        room[place] = bytes[place];
+#endif
     return room;
+#endif
+}
+
+// Products less what BYTE_OFFSET adds to them. sums: BYTE_OFFSET times the sum of each lane's query token.
+INLINED ints less_offset(ints products, ints sums) {
+#if defined(BOTH_SIGNED)
+    (void)sums;
+    return products;
+#else
+    return products - sums;
 #endif
 }
 
@@ -105,18 +129,54 @@ INLINED void multiply(
 static inline void begin_products(void) {}
 static inline void end_products(void) {}
 
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+
+INLINED void multiply_four(const group_value *group, const tile_value *tile, int64_t values, ints products[TILE]) {
+    row_pair sums[2] = {0};
+    for (int64_t place = 0; place < values; place += 2 * LANE_BYTES) {
+        uint8x16_t tokens[2];
+        for (int pair = 0; pair < 2; pair++) {
+            const tile_value *from = tile + 2 * pair * values + place;
+            tokens[pair] = vcombine_u8(vld1_u8(from), vld1_u8(from + values));
+        }
+#pragma GCC unroll 8
+        for (int lane = 0; lane < LANES / 2; lane++) {
+            int8x16_t of_query = vld1q_s8(group + place * LANES + lane * 4 * LANE_BYTES);
+            for (int pair = 0; pair < 2; pair++)
+                sums[pair].squares[lane] = vusmmlaq_s32(sums[pair].squares[lane], tokens[pair], of_query);
+        }
+    }
+    for (int pair = 0; pair < 2; pair++) split_rows(&sums[pair], &products[2 * pair], &products[2 * pair + 1]);
+}
+
+INLINED void multiply(
+    const group_value *first, int groups, const tile_value *tile, int64_t values, ints products[][TILE]
+) {
+    for (int group = 0; group < groups; group++)
+        for (int token = 0; token < TILE; token += 4)
+            multiply_four(
+                first + group * values * LANES, tile + token * values, values, &products[group][token]
+            );
+}
+
+#else
+
 // The values of a group for a step take GROUP_PARTS vectors. As many tokens and groups meet as registers have room
 // for their sums.
 #if defined(MULTIPLIES_BYTES)
 typedef int32_t four_values;
 typedef ints values_of_lanes;
+#if defined(__AVX512F__)
 enum { GROUP_PARTS = 1, GROUPS_TOGETHER = GROUPS_AT_ONCE, TOKENS_TOGETHER = TILE };
+#else
+enum { GROUP_PARTS = 1, GROUPS_TOGETHER = 1, TOKENS_TOGETHER = 4 };
+#endif
 #define ADD_STEP(sums, document, group) add_fours(sums, document, group)
 #else
 typedef int64_t four_values;
 typedef int64_t values_of_lanes __attribute__((vector_size(4 * LANES)));
 #define ADD_STEP(sums, document, group) add_pairs(sums, group, document)
-#if defined(__AVX2__)
+#if defined(__AVX2__) || defined(__aarch64__)
 enum { GROUP_PARTS = 2, GROUPS_TOGETHER = 1, TOKENS_TOGETHER = 2 };
 #else
 enum { GROUP_PARTS = 2, GROUPS_TOGETHER = 1, TOKENS_TOGETHER = 1 };
@@ -175,6 +235,7 @@ INLINED void multiply(
             );
 }
 
+#endif
 #endif
 
 // The kernel that `name##_within` is, for the table of kernels.

@@ -21,7 +21,7 @@ INLINED void write_products(
     for (int row = 0; row < TILE; row++)
         for (int group = 0; group < groups; group++) {
             int64_t lane = (first + group) * LANES;
-            ints over = (products[group][row] - *(const ints *)(query->sums + lane)) >> query->shift;
+            ints over = less_offset(products[group][row], load_ints(query->sums + lane)) >> query->shift;
             *(shorts *)(found + row * query->lanes + lane) = __builtin_convertvector(over, shorts);
         }
 }

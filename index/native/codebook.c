@@ -36,7 +36,7 @@ INLINED void raise_nearest(
         const floats scales = *(const floats *)(all->scales + lane);
         nearest_so_far own = all->found[first + group];
         for (int row = 0; row < TILE; row++) {
-            floats whole = __builtin_convertvector(products[group][row] - sums, floats);
+            floats whole = to_floats(less_offset(products[group][row], sums));
             floats product = whole * scales - halves[row];
             ints higher = product > own.best;
             own.number = (higher & ((int32_t)number + row)) | (~higher & own.number);

@@ -77,11 +77,11 @@ static void lower_all(float *values, int64_t count) {
     for (int64_t place = 0; place < count; place++) values[place] = -FLT_MAX;
 }
 
-// Products less what BYTE_OFFSET adds to them, times a document token's scale; raises what is the best so far.
+// Products with a query's tokens, times a document token's scale; raises what is the best so far.
 static inline void raise_lanes(
     const ints *products, const ints *sums, float scale, floats *scaled, floats *best
 ) {
-    *scaled = __builtin_convertvector(*products - *sums, floats) * scale;
+    *scaled = to_floats(less_offset(*products, *sums)) * scale;
     ints higher = *scaled > *best;
     *best = (floats)((higher & (ints)*scaled) | (~higher & (ints)*best));
 }
@@ -95,6 +95,12 @@ static inline uint32_t reaching_lanes(const floats *values, const floats *needed
     __m256 low = _mm256_cmp_ps(_mm256_loadu_ps(one), _mm256_loadu_ps(other), _CMP_GE_OQ);
     __m256 high = _mm256_cmp_ps(_mm256_loadu_ps(one + 8), _mm256_loadu_ps(other + 8), _CMP_GE_OQ);
     return (uint32_t)_mm256_movemask_ps(low) | (uint32_t)_mm256_movemask_ps(high) << 8;
+#elif defined(__aarch64__)
+    const ints bits = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    ints reached = (*values >= *needed) & bits;
+    int32x4_t quarters[4];
+    memcpy(quarters, &reached, sizeof quarters);
+    return (uint32_t)vaddvq_s32((quarters[0] | quarters[1]) | (quarters[2] | quarters[3]));
 #else
     uint32_t found = 0;
     for (int lane = 0; lane < LANES; lane++) found |= (uint32_t)((*values)[lane] >= (*needed)[lane]) << lane;

@@ -1,6 +1,7 @@
 // Which instructions this processor has and the system keeps the registers of.
 //
-// Asked of the processor itself: `__builtin_cpu_supports` is 0 for everything where Zig links it.
+// Asked of the processor itself, as `__builtin_cpu_supports` is 0 for everything where Zig links it; on ARM of the
+// system, which alone may ask there.
 
 #include "processor.h"
 
@@ -59,6 +60,28 @@ bool has_amx(void) {
                 all(d, in_seventh) && may_use_amx();
     return found;
 }
+
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <stddef.h>
+#include <sys/sysctl.h>
+
+static bool has_feature(const char *name) {
+    int value = 0;
+    size_t size = sizeof value;
+    return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value;
+}
+
+bool has_neon_dotprod(void) { return has_feature("hw.optional.arm.FEAT_DotProd"); }
+bool has_neon_i8mm(void) { return has_neon_dotprod() && has_feature("hw.optional.arm.FEAT_I8MM"); }
+
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+
+// Bits of AT_HWCAP and AT_HWCAP2, as Linux numbers them.
+enum { DOT_PRODUCTS = 1 << 20, BYTE_MATRICES = 1 << 13 };
+
+bool has_neon_dotprod(void) { return getauxval(AT_HWCAP) & DOT_PRODUCTS; }
+bool has_neon_i8mm(void) { return has_neon_dotprod() && (getauxval(AT_HWCAP2) & BYTE_MATRICES); }
 #endif
 
 bool has_plain(void) { return true; }

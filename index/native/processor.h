@@ -6,4 +6,6 @@
 bool has_amx(void);
 bool has_avx512_vnni(void);
 bool has_avx2(void);
+bool has_neon_i8mm(void);
+bool has_neon_dotprod(void);
 bool has_plain(void);

@@ -52,6 +52,46 @@ INLINED void multiply(
     }
 }
 
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+
+// The same of an even number of rows of bytes with one panel: two steps at once, eight bytes of two rows and of two
+// columns by one instruction.
+INLINED void multiply_row_pairs(
+    const int8_t *rows, int64_t row_stride, int row_count, const uint8_t *panel, int64_t steps,
+    const int32_t *starts, ints sums[MOST_ROWS][MOST_PANELS]
+) {
+    row_pair pairs[MOST_ROWS / 2];
+    for (int pair = 0; pair < row_count / 2; pair++) {
+        const int32_t *own = starts + 2 * pair;
+        for (int lane = 0; lane < LANES / 2; lane++)
+            pairs[pair].squares[lane] = (int32x4_t){own[0], own[0], own[1], own[1]};
+    }
+    for (int64_t step = 0; step < steps; step += 2) {
+        int8x16_t of_rows[MOST_ROWS / 2];
+        for (int pair = 0; pair < row_count / 2; pair++) {
+            const int8_t *from = rows + 2 * pair * row_stride + step * LANE_BYTES;
+            of_rows[pair] = vcombine_s8(vld1_s8(from), vld1_s8(from + row_stride));
+        }
+#pragma GCC unroll 4
+        for (int quarter = 0; quarter < 4; quarter++) {
+            const uint8_t *here = panel + step * PANEL_STEP + quarter * PANEL_STEP / 4;
+            int32x4_t low = vreinterpretq_s32_u8(vld1q_u8(here));
+            int32x4_t high = vreinterpretq_s32_u8(vld1q_u8(here + PANEL_STEP));
+            int8x16_t left = vreinterpretq_s8_s32(vzip1q_s32(low, high));
+            int8x16_t right = vreinterpretq_s8_s32(vzip2q_s32(low, high));
+            for (int pair = 0; pair < row_count / 2; pair++) {
+                int32x4_t *squares = pairs[pair].squares + 2 * quarter;
+                squares[0] = vmmlaq_s32(squares[0], of_rows[pair], left);
+                squares[1] = vmmlaq_s32(squares[1], of_rows[pair], right);
+            }
+        }
+    }
+    for (int pair = 0; pair < row_count / 2; pair++)
+        split_rows(&pairs[pair], &sums[2 * pair][0], &sums[2 * pair + 1][0]);
+}
+
+#endif
+
 // Calls `TILE(rows, panels)` over all rows and panels, with constants.
 #define TILED_ROWS(TILE, panel, panels, row, count)                                                              \
     for (; (row) + MOST_ROWS <= (count); (row) += MOST_ROWS) TILE(row, MOST_ROWS, panel, panels);                \
@@ -103,10 +143,17 @@ INLINED void multiply_byte_tile(
 ) {
     ints sums[MOST_ROWS][MOST_PANELS];
     int64_t panel_bytes = by->steps * PANEL_STEP, width = by->panel_count * LANES;
-    multiply(
-        rows->numbers + row * rows->stride, rows->stride, row_count, by->panels + panel * panel_bytes, panel_bytes,
-        panel_count, by->steps, OF_BYTES, rows->starts + row, sums
-    );
+    const int8_t *numbers = rows->numbers + row * rows->stride;
+    const uint8_t *panels = by->panels + panel * panel_bytes;
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+    if (row_count % 2 == 0)
+        multiply_row_pairs(numbers, rows->stride, row_count, panels, by->steps, rows->starts + row, sums);
+    else
+#endif
+        multiply(
+            numbers, rows->stride, row_count, panels, panel_bytes, panel_count, by->steps, OF_BYTES,
+            rows->starts + row, sums
+        );
     const float *row_scales = rows->scales + row;
     floats scales[MOST_PANELS], biases[MOST_PANELS];
     float *to = out + row * width + panel * LANES;

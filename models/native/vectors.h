@@ -52,6 +52,13 @@ INLINED floats larger_size(floats values, floats former) {
     ints one = (ints)values & INT32_MAX, other = (ints)former;
 #if defined(__AVX512F__)
     return (floats)_mm512_max_epi32((__m512i)one, (__m512i)other);
+#elif defined(__aarch64__)
+    int32x4_t ones[4], others[4];
+    memcpy(ones, &one, sizeof ones);
+    memcpy(others, &other, sizeof others);
+    for (int quarter = 0; quarter < 4; quarter++) ones[quarter] = vmaxq_s32(ones[quarter], others[quarter]);
+    memcpy(&former, ones, sizeof former);
+    return former;
 #else
     ints chosen = one > other;
     return (floats)((chosen & one) | (~chosen & other));
@@ -117,6 +124,15 @@ INLINED floats fused(floats one, floats other, floats added) {
     memcpy(others, &other, sizeof others);
     memcpy(sums, &added, sizeof sums);
     for (int half = 0; half < 2; half++) sums[half] = _mm256_fmadd_ps(ones[half], others[half], sums[half]);
+    memcpy(&added, sums, sizeof sums);
+    return added;
+#elif defined(__aarch64__)
+    float32x4_t ones[4], others[4], sums[4];
+    memcpy(ones, &one, sizeof ones);
+    memcpy(others, &other, sizeof others);
+    memcpy(sums, &added, sizeof sums);
+    for (int quarter = 0; quarter < 4; quarter++)
+        sums[quarter] = vfmaq_f32(sums[quarter], ones[quarter], others[quarter]);
     memcpy(&added, sums, sizeof sums);
     return added;
 #else

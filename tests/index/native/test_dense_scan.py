@@ -60,12 +60,14 @@ def test_every_float16_has_its_value(dimension: int) -> None:
     rows = np.zeros((len(stored), dimension), np.float16)
     rows[:, 0] = stored
     query = np.eye(1, dimension, dtype=np.float32)[0]
+    with np.errstate(invalid="ignore"):  # ARM's NumPy warns of signalling ones among what is no number
+        expected = stored.astype(np.float32)
     for variant in VARIANTS:
         for products in ("products_at", "exact_products_at"):
             found = variant[products](
                 (kernels.dense_vectors(rows),), np.zeros(len(rows), np.int64), np.arange(len(rows)), query
             )
-            np.testing.assert_array_equal(found, stored.astype(np.float32))
+            np.testing.assert_array_equal(found, expected)
 
 
 def scan(variant: dict[str, Callable[..., Any]], vectors: Array, stretches: Any, **other: Any) -> Any:
