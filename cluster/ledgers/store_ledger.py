@@ -83,12 +83,13 @@ class StoreLedger:
     def append(self, first: int, entries: Sequence[LedgerEntry]) -> None:
         batch = self._batch("entries", first, entries)
         self._pending = batch
-        try:
-            self._create(batch)
-        except UnreachableStoreError as error:
-            raise WriteUnknownError(
-                f"{error}; whether the write is there is unknown: repeat it when the store answers"
-            ) from error
+        with self._failing():
+            try:
+                self._create(batch)
+            except UnreachableStoreError as error:
+                raise WriteUnknownError(
+                    f"{error}; whether the write is there is unknown: repeat it when the store answers"
+                ) from error
 
     def appended(self) -> None:
         assert self._pending is not None  # noqa: S101 - what was appended is pending until now

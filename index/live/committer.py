@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tercet.index.catalog.fence import fenced
@@ -188,7 +189,11 @@ class Committer:
         applied = time.perf_counter()
         try:
             if entries:
-                last = self._append(entries)
+                first = self._state.position + 1
+                if self._remote is not None:
+                    self._remote.append(first, entries)
+                with _also_here(self._remote):
+                    last = self._ledger.append(entries, least_position=first)
                 assert last == state.position  # noqa: S101 - this process alone writes the ledger
         except Exception as error:  # noqa: BLE001 - the disk's failure, which all callers get
             for operation in accepted:
@@ -204,23 +209,6 @@ class Committer:
         self._observer.wrote("log", logged - applied)
         if following:
             self._commit(following)
-
-    def _append(self, entries: Sequence[LedgerEntry]) -> int:
-        """Adds operations to the remote ledger, if there is one, and then to that here: what was acknowledged
-        is in both. Returns the position of the last.
-        """
-        first = self._state.position + 1
-        if self._remote is None:
-            return self._ledger.append(entries, least_position=first)
-        self._remote.append(first, entries)
-        try:
-            last = self._ledger.append(entries, least_position=first)
-        except SearchIndexError as error:
-            raise WriteUnknownError(
-                f"{error}; the write is in the remote ledger, and will be found once this disk has it, too"
-            ) from error
-        self._remote.appended()
-        return last
 
     def _settle(self) -> None:
         """Has the state and the ledger take up what the remote ledger has after an append that failed."""
@@ -256,6 +244,23 @@ class Committer:
             if waiting.key is not None:
                 keys.add(waiting.key.key)
         return state, accepted, ()
+
+
+@contextmanager
+def _also_here(remote: RemoteLedger | None) -> Iterator[None]:
+    """Within it the ledger here gets what the remote one has just got. Raises WriteUnknownError where it does
+    not: the write will be found once it has.
+    """
+    try:
+        yield
+    except SearchIndexError as error:
+        if remote is None:
+            raise
+        raise WriteUnknownError(
+            f"{error}; the write is in the remote ledger, and will be found once this disk has it, too"
+        ) from error
+    if remote is not None:
+        remote.appended()
 
 
 def _accept(waiting: _Waiting, state: LiveState) -> tuple[LiveState, _Accepted]:
