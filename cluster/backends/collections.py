@@ -257,7 +257,7 @@ class EngineCollections:
         else:
             if snapshot.settings.lexical == "idf":
                 size = snapshot.settings.vocabulary_size
-                snapshot.idf = CountedIdf(documents, counted_terms(collection), size)
+                snapshot.idf = CountedIdf(*counted_terms(collection), size)
             known = _Known(snapshot, time.monotonic(), time.monotonic() - started)
         self._known[name] = known
         return known

@@ -110,10 +110,11 @@ def counted(collection: WrittenEngineCollection) -> Statistics:
     """Reads what is counted of all documents. Raises BackendError."""
     settings = collection.settings
     if not settings.bm25:
-        documents = collection.count(None)
-        return Statistics(documents, counted_terms(collection) if settings.lexical == "idf" else None, None)
+        if settings.lexical != "idf":
+            return Statistics(collection.count(None), None, None)
+        return Statistics(*counted_terms(collection), None)
     totals = TermTotals([], settings.vocabulary_size) if settings.lexical == "idf" else None
-    counts, length, documents, telling = dict[bytes, int](), 0, 0, _Telling(collection.name)
+    counts, length, documents, progress = dict[bytes, int](), 0, 0, _Progress(collection.name)
     for rows in collection.every_row():
         for part in rows:
             if totals is not None:
@@ -122,14 +123,14 @@ def counted(collection: WrittenEngineCollection) -> Statistics:
             _add(counts, part.words, 1)
             length += _length(part.words)
             documents += len(part)
-        telling.counted(documents)
+        progress.counted(documents)
     return Statistics(documents, totals, Words(counts, {}, length))
 
 
-def counted_terms(collection: EngineCollection) -> TermTotals:
-    """Reads all lexical weights. Raises BackendError."""
+def counted_terms(collection: EngineCollection) -> tuple[int, TermTotals]:
+    """How many documents there are, and their terms: reads all lexical weights. Raises BackendError."""
     size = collection.settings.vocabulary_size
-    totals, telling, documents = TermTotals([], size), _Telling(collection.name), 0
+    totals, progress, documents = TermTotals([], size), _Progress(collection.name), 0
     for rows in collection.lexical():
         sound = (rows.token_ids >= 0) & (rows.token_ids < size) & (rows.weights > 0)
         if not (sound & np.isfinite(rows.weights)).all():
@@ -140,8 +141,8 @@ def counted_terms(collection: EngineCollection) -> TermTotals:
         part = TermStatistics.of(rows, size)
         totals.apply(part.terms, part.frequencies.astype(np.int64), part.masses)
         documents += len(rows)
-        telling.counted(documents)
-    return totals
+        progress.counted(documents)
+    return documents, totals
 
 
 def _add(counts: dict[bytes, int], words: WordRows, sign: int) -> None:
@@ -155,7 +156,7 @@ def _length(words: WordRows) -> int:
     return int(words.lengths.sum(dtype=np.int64))
 
 
-class _Telling:
+class _Progress:
     """Tells the log of a counting that takes long."""
 
     def __init__(self, name: str) -> None:

@@ -107,7 +107,10 @@ class MilvusEngine:
         """See the protocol."""
         name, shown = settings.name, self._shown(settings.name)
         self._load(name)
-        return WrittenMilvusCollection(self._client, name, shown, settings, self._place.timeout_seconds)
+        timeout = self._place.timeout_seconds
+        written = WrittenMilvusCollection(self._client, name, shown, settings, timeout)
+        written.flushes = not self._place.remote
+        return written
 
     def records(self, group: str, key: str | None = None) -> Records:
         """See the protocol."""

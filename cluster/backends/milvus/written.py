@@ -23,12 +23,16 @@ from tercet.transfer.milvus.rows import STRING_BYTES
 from tercet.transfer.stored import sparse_rows, terms_of
 
 ROWS_AT_ONCE = 256
+FLUSHED_AT = 1000  # documents: of those in memory Milvus Lite has no lexical index, and looks at each
 NO_TERM = NUMBERS  # behind all token ids, too
 NO_TERMS: Terms = {NO_TERM: 1e-6}
 
 
 class WrittenMilvusCollection(MilvusCollection):
     """See `tercet.cluster.backends.engine.WrittenEngineCollection`."""
+
+    flushes = False  # by hand, as Milvus Lite is to; a server does so by itself
+    _unflushed = 0
 
     def rows(self, keys: Sequence[str]) -> list[DocumentRows]:
         """See the protocol."""
@@ -49,6 +53,10 @@ class WrittenMilvusCollection(MilvusCollection):
             for first in range(0, len(rows), ROWS_AT_ONCE):
                 some = rows[first : first + ROWS_AT_ONCE]
                 self._client.upsert(self._collection, some, timeout=self._timeout_seconds)
+            self._unflushed += len(rows)
+            if self.flushes and self._unflushed >= FLUSHED_AT:
+                self._client.flush(self._collection)
+                self._unflushed = 0
 
     def remove(self, ids: Sequence[str]) -> None:
         """See the protocol."""

@@ -58,7 +58,10 @@ def servers(eight: Any, tmp_path: Path) -> Iterator[dict[str, httpx.Client]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.endurance)])
-def test_the_same_operations_answer_alike(servers: dict[str, httpx.Client], count: int) -> None:
+def test_the_same_operations_answer_alike(
+    servers: dict[str, httpx.Client], count: int, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("tercet.cluster.backends.milvus.written.FLUSHED_AT", 20)
     for name, settings in COLLECTIONS.items():
         made = {"fields": FIELDS, **settings}
         assert all(
