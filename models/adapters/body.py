@@ -223,7 +223,7 @@ def with_prefix(prefix: KeysAndValues, key: Tensor, value: Tensor) -> KeysAndVal
     batch, heads, _, width = key.shape
 
     def joined(prefix: Tensor, tokens: Tensor) -> Tensor:
-        by_head = prefix.to(tokens.dtype).unflatten(-1, (heads, width)).transpose(-3, -2)
+        by_head = prefix.to(tokens.dtype).view(*prefix.shape[:-1], heads, width).transpose(-3, -2)
         return torch.cat([by_head.expand(batch, -1, -1, -1), tokens], dim=2)
 
     return joined(prefix[0], key), joined(prefix[1], value)

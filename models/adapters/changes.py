@@ -230,7 +230,7 @@ class Generated(Addition):
     def added(self, z: Tensor) -> Tensor:
         """By the parameters of the moment."""
         flat = functional.linear(self.vector(), self.generator)
-        parts = flat.split([math.prod(shape) for shape in self.shapes])
+        parts = torch.split(flat, [math.prod(shape) for shape in self.shapes])
         down, down_bias, up, up_bias = (
             part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)
         )
