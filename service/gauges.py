@@ -57,6 +57,13 @@ def watch(runtime: Runtime, key_file: KeyFile | None, ledger: Ledger) -> None:
         "collection",
         lambda: [] if publishing is None else publishing.failures(),
     )
+    schedule = runtime.backup_schedule
+    telemetry.watch_counts(
+        "tercet_backup_failures",
+        "Scheduled backups of a collection that failed.",
+        "collection",
+        lambda: [] if schedule is None else schedule.failures(),
+    )
     telemetry.watch_number(
         "tercet_requests_let_in", "Requests whose answers have not begun.", lambda: runtime.gate.in_work
     )

@@ -22,6 +22,7 @@ from tercet.service.copies.backups import CollectionBackups
 from tercet.service.copies.following import Following
 from tercet.service.copies.moving import Moving
 from tercet.service.copies.publishing import Publishing
+from tercet.service.copies.schedule import BACKUP_LOOK_SECONDS, BackupSchedule
 from tercet.service.documents.writer import DocumentWriter
 from tercet.service.encoding.query_cache import QueryCache
 from tercet.service.encoding.rerankers import Rerankers
@@ -150,6 +151,10 @@ class Runtime:
         self.following = parts.get("following")
         self._has_followed = asyncio.Event()
         self.publishing = parts.get("publishing")
+        self.backup_schedule: BackupSchedule | None = None
+        if settings.backup_hours is not None:
+            every_seconds = 3600 * settings.backup_hours
+            self.backup_schedule = BackupSchedule(self.own_backups, every_seconds, settings.backup_keep)
         self.readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
 
     @property
@@ -366,6 +371,9 @@ class Runtime:
                 if self.publishing is not None:
                     look = partial(self.pools.snapshots.run, self.publishing.look, self.own_collections)
                     self._look_for_ever("a look for what to publish", look, self.settings.publish_seconds)
+                if self.backup_schedule is not None:
+                    look = partial(self.pools.snapshots.run, self.backup_schedule.look, self.own_collections)
+                    self._look_for_ever("a look for what to back up", look, BACKUP_LOOK_SECONDS)
             if self.opened is not None:
                 self.opened()
             self._ready = True

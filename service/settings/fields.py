@@ -17,6 +17,7 @@ from tercet.service.settings.roles import (
     OF_AUDIT,
     OF_AUDIT_FILE,
     OF_BACKEND,
+    OF_BACKUPS,
     OF_COMMANDS,
     OF_ENCODER,
     OF_FOLLOWING,
@@ -168,6 +169,18 @@ class SettingsFields(BaseSettings):
         ge=1,
         description="How many of the newest published snapshots of each collection stay; of the others those "
         "go, once a day, that are older than 24 hours. By default all stay.",
+    )
+    backup_hours: Annotated[float | None, OF_SEARCH, Panel.CLUSTER] = Field(
+        None,
+        gt=0,
+        description="The server backs up each collection whose last backup is so old. By default it makes no "
+        "backups by itself.",
+    )
+    backup_keep: Annotated[int | None, OF_BACKUPS, Panel.CLUSTER] = Field(
+        None,
+        ge=1,
+        description="How many of the newest backups of each collection stay when the server makes one, those "
+        "made by hand included. By default all stay.",
     )
     snapshot_store: Annotated[str | None, OF_SEARCH, Panel.CLUSTER] = Field(
         None,
