@@ -164,7 +164,12 @@ def test_an_engine_that_fails_in_a_write_gives_an_error_and_then_the_right_answe
                 check_counts(notes)
                 hits = {hit.document.id for hit in notes.snapshot().answer(query).hits}
                 assert hits == {each.id for each in notes.snapshot().page(None, 10)}
+                collection = notes._state().collection
+                there = [part.positions.max() for part in collection.rows(collection.keys_of([*TEXTS, "e"]))]
                 positions.append(put(collections, tiny, {"d": "the black water"}).position)
+                assert positions[-1] > max(
+                    there, default=0
+                )  # also than that of a write that was not acknowledged
     assert writes >= len(steps)
     (failure,) = failures
     assert failure.startswith("the engine was killed; the write may be carried out in part: repeat it")
