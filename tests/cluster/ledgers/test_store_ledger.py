@@ -153,6 +153,20 @@ def _full(*_args: object, **_options: object) -> int:
     raise StorageFullError("full")
 
 
+def test_who_took_over_meanwhile_has_the_number_of_a_write_in_doubt(
+    machine: Machines, store: FailingStore
+) -> None:
+    with machine("a").open() as former:
+        put(former, 1)
+        store.failures.append("before")
+        with pytest.raises(WriteUnknownError):
+            put(former, 2)
+        promoted(machine("b"))
+        with pytest.raises(WriterReplacedError):
+            put(former, 3)
+        assert batches(former) == [1]
+
+
 def test_a_torn_batch_is_told_and_what_has_no_name_yet_counts_nothing(
     machine: Machines, store: FailingStore
 ) -> None:
@@ -235,7 +249,8 @@ def test_an_older_copy_of_a_disk_is_not_taken_for_the_newest(machine: Machines, 
         pass
 
 
-def test_fields_and_builds_outlast_the_disk(machine: Machines, tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", ["fields", "build"])
+def test_fields_and_builds_outlast_the_disk(machine: Machines, tmp_path: Path, last: str) -> None:
     (tmp_path / "built").mkdir()
     source = Collection.create(tmp_path / "built", NAME, SETTINGS)
     with LiveCollection(source) as live:
@@ -243,16 +258,17 @@ def test_fields_and_builds_outlast_the_disk(machine: Machines, tmp_path: Path) -
         live.flush()
     with machine("a").open() as live:
         put(live, 2)
-        live.declare({"year": "integer"})
-        build = live.begin_build()
-        live.adopt(build, source.layout)
+        if last == "fields":
+            live.declare({"year": "integer"})
+        else:
+            live.adopt(live.begin_build(), source.layout)
         put(live, 3)
     with pytest.raises(CollectionBusyError, match=r"remove .*remote\.json to go on without"):
         Collection.named(tmp_path / "a" / "collections", NAME).writer().__enter__()
     promoted(machine("b"))
     with machine("b").open() as live:
-        assert live.settings.fields == {"year": "integer"}
-        assert batches(live) == [1, 3]
+        assert live.settings.fields == ({"year": "integer"} if last == "fields" else {})
+        assert batches(live) == ([2, 3] if last == "fields" else [1, 3])
 
 
 def test_a_deleted_collection_is_not_recovered(

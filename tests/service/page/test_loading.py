@@ -83,7 +83,7 @@ def test_a_table_becomes_a_collection_with_fields(make_server: Any, tmp_path: Pa
         expect(cards.nth(2)).to_contain_text("Tea Houses.csv line 6:")
         page.get_by_role("combobox", name="note").select_option("out")
         load(page)
-        page.get_by_text("2 documents written · 1 records refused").wait_for()
+        page.get_by_text("2 documents written · 1 record refused").wait_for()
         page.locator("section li", has_text="Tea Houses.csv line 6:").wait_for()
         assert stored(url, "tea-houses") == {
             "a": {
@@ -202,7 +202,7 @@ def test_several_tables_go_into_one_collection(server: str, visit: Visit) -> Non
     page.get_by_label("Text", exact=True).select_option("words")
     page.locator(".cards .card .text").wait_for()
     load(page)
-    page.get_by_text("1 documents written · 2 records refused").wait_for()
+    page.get_by_text("1 document written · 2 records refused").wait_for()
     page.locator("section li", has_text="several.csv").wait_for()
 
 
@@ -306,7 +306,7 @@ def test_what_the_server_refuses_is_listed_and_the_rest_is_loaded(server: str, v
     give(page, {"typed.jsonl": "\n".join(rows).encode()})
     page.get_by_text("field: integer").wait_for(state="attached")
     load(page)
-    page.get_by_text("99 documents written · 1 records refused").wait_for()
+    page.get_by_text("99 documents written · 1 record refused").wait_for()
     page.locator("section li", has_text="typed.jsonl line 18:").wait_for()
     assert len(stored(server, "typed")) == 99
 
@@ -338,7 +338,7 @@ def test_a_busy_server_is_asked_again(server: str, visit: Visit) -> None:
         page.get_by_text("The server does not answer").wait_for()
         assert len(asked) == tries
         page.get_by_role("button", name="Try again").click()
-    page.get_by_text("Done: 1 documents are in again.").wait_for()
+    page.get_by_text("Done: 1 document is in again.").wait_for()
     assert len(asked) == 4
     assert "on_error=skip" in asked[0]
 
@@ -358,7 +358,7 @@ def test_an_import_that_ends_early_says_why(server: str, visit: Visit) -> None:
     give(page, {"early.jsonl": b'{"id": "a", "text": "tea"}'})
     page.get_by_role("button", name="Load", exact=True).click()
     page.get_by_role("alert").get_by_text("the disk is full").wait_for()
-    page.get_by_text(re.compile(r"^64 (of about [\d,]+ )?documents written")).wait_for()
+    page.get_by_text(re.compile(r"^64 (of about [\d,]+ )?documents? written")).wait_for()
     page.get_by_role("button", name="Try again").wait_for()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("Cancelled:").wait_for()
@@ -369,7 +369,7 @@ def test_a_loading_is_cancelled(server: str, visit: Visit) -> None:
     rows = "\n".join(json.dumps({"id": f"d{place}", "text": "tea " * 20}) for place in range(20_000))
     give(page, {"long.jsonl": rows.encode()})
     page.get_by_role("button", name="Load", exact=True).click()
-    page.get_by_text(re.compile(r"^[1-9]\d* (of about [\d,]+ )?documents written")).wait_for()
+    page.get_by_text(re.compile(r"^[1-9]\d* (of about [\d,]+ )?documents? written")).wait_for()
     bar = page.get_by_role("progressbar", name="Progress into long")
     assert 0 < float(bar.get_attribute("value")) <= float(bar.get_attribute("max"))
     page.get_by_role("button", name="Cancel").click()
@@ -458,7 +458,7 @@ def test_files_are_chosen_and_loaded_by_the_keyboard_alone(server: str, visit: V
     name.wait_for()
     name.focus()
     page.keyboard.press("Enter")
-    page.get_by_text("Done: 1 documents are in keys.").wait_for()
+    page.get_by_text("Done: 1 document is in keys.").wait_for()
 
 
 def test_a_folder_is_chosen(server: str, visit: Visit, tmp_path: Path) -> None:
@@ -472,7 +472,7 @@ def test_a_folder_is_chosen(server: str, visit: Visit, tmp_path: Path) -> None:
     (folder / ".git" / "c.md").write_text("no", "utf-8")
     page = visit(f"{server}/#/load")
     page.locator("input[webkitdirectory]").set_input_files(folder)
-    page.get_by_text("1 others are left out").wait_for()
+    page.get_by_text("1 other is left out").wait_for()
     assert page.get_by_label("Name").input_value() == "guide-book"
     load(page)
     assert httpx.get(f"{server}/collections/guide-book").json()["fields"] == {"source": "keyword"}

@@ -478,7 +478,7 @@ def test_jobs_show_their_progress_and_can_be_cancelled(
         page.get_by_role("button", name="Cancel", exact=True).click()
         submit("short.jsonl")
         page.get_by_text("succeeded").wait_for(timeout=180_000)
-        page.get_by_text("1 of 1 documents").wait_for()
+        page.get_by_text("1 of 1 document").wait_for()
         bar = page.get_by_role("progressbar", name="Progress of built")
         # Graphs take that many documents that a test cannot wait for them.
         page.route("**/jobs", lambda route: changed(route, state="running", phase="indexing", fraction=0.25))

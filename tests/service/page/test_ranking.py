@@ -137,7 +137,7 @@ def test_fields_with_their_counts_and_values(make_server: Any, visit: Visit) -> 
         cards = page.locator(".documents tbody tr")
         expect(cards).to_have_count(1)
         expect(cards).to_contain_text("the train leaves the station")
-        page.get_by_text("1 documents").wait_for()
+        page.get_by_text("1 document").wait_for()
 
 
 def test_documents_in_the_order_of_a_field(server: str, visit: Visit) -> None:
