@@ -40,7 +40,7 @@ test-slow: setup
 
 test-all: test test-slow
 
-# The kernels' tests and a search as ARM's processors would run them, by qemu-user, which has to be installed. The checks of every
+# The kernels' tests as ARM's processors would run them, by qemu-user, which has to be installed. The checks of every
 # change leave it out: it fetches 300 MB, and one of three processors takes about two minutes of a core. ARM: some of the variants, or all.
 test-arm: setup
 	$(BIN)/python tests/arm/run.py $(ARM)
