@@ -19,6 +19,7 @@ from tercet.cluster.backends.records import lacking
 from tercet.cluster.backends.snapshot import EngineSnapshot
 from tercet.cluster.backends.terms import CountedIdf, counted_terms
 from tercet.cluster.backends.written import WrittenCollection
+from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.settings import CollectionSettings, check_collection_name
 from tercet.index.errors import CollectionNotFoundError, InvalidNameError
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
@@ -142,6 +143,10 @@ class EngineCollections:
         if settings.dense_dimension == settings.vocabulary_size == 0:
             raise lacking("a collection of token vectors alone", self._engine.name)
         return CollectionDescription(self._catalog.create(settings), None, None, 0)
+
+    def store_defaults(self, name: str, defaults: SearchDefaults | None) -> None:
+        """Raises NotInBackendError: nothing is stored for searches."""
+        raise lacking("storing defaults of searches", self._engine.name)
 
     def delete(self, name: str) -> None:
         """Removes a collection. Raises CollectionNotFoundError, CollectionAliasedError, or NotInBackendError

@@ -96,6 +96,7 @@ def test_documents_are_read_and_writes_are_refused_by_name(
         ("POST", "/collections/idf/fields", {"fields": {"new": "keyword"}}),
         ("DELETE", "/collections/idf", None),
         ("POST", "/collections/idf/merge", None),
+        ("DELETE", "/collections/idf/defaults", None),
         ("PUT", "/aliases/second", {"collections": ["idf", "idf"]}),
         ("POST", "/collections/idf/backups", None),
         ("POST", "/collections/idf/jobs", {"source": "d.jsonl"}),
