@@ -26,17 +26,21 @@ from tercet.index.documents.boosts import Boost, check_boosts
 from tercet.index.documents.conditions import condition_of
 from tercet.index.documents.filters import Filter
 from tercet.index.errors import DamagedIndexError, InvalidQueryError
-from tercet.index.fusion import Fusion
+from tercet.index.fusion import SIDES, Fusion
 from tercet.index.languages.sample import LanguageSample, sample_of
 from tercet.index.reading.documents import StoredDocuments
 from tercet.index.runs import runs
+from tercet.index.scoring import DECIMALS
 from tercet.index.search.boosts import boosts_at
+from tercet.index.search.bounds import QuickScores, bounds_of
+from tercet.index.search.choice import Choice
 from tercet.index.search.exact_scores import Candidates, scored
 from tercet.index.search.explanation import Explanation, explain
 from tercet.index.search.facets import FieldCounts, counts_of, facets_of
+from tercet.index.search.hits import hits_of
 from tercet.index.search.late_interaction import late_scores
-from tercet.index.search.ordering import ordered
 from tercet.index.search.query import CheckedQuery, check_facets, check_options, check_query, check_weights
+from tercet.index.search.ranking import rank, rank_reciprocally
 from tercet.index.search.retrieval import numbers_of, retrieve
 from tercet.index.search.shard_search import ShardQuery, ShardSearch
 from tercet.index.search.snapshot_query import (
@@ -44,13 +48,14 @@ from tercet.index.search.snapshot_query import (
     DEFAULT_OPTIONS,
     DEFAULT_WEIGHTS,
     FIRST_PAGE,
+    LEADERS,
     SnapshotQuery,
     check_snapshot_query,
 )
 from tercet.index.segments.segment import Segment
 from tercet.index.sparse.idf import CollectionIdf, GivenIdf
 from tercet.index.sparse.term_versions import TermVersion
-from tercet.models.representations import Float32, Float64, Int64, Representations
+from tercet.models.representations import OUTPUTS, Float32, Float64, Int64, Representations
 
 SCORED_ROWS = 8192
 
@@ -225,7 +230,8 @@ class Snapshot(StoredDocuments):
         answer.
         """
         check_snapshot_query(request, self.settings)
-        fields, started = self.settings.fields, time.perf_counter()
+        fields, weights = self.settings.fields, request.weights
+        started = time.perf_counter()
         checked, segments = self._checked(request.query, request.text), self._opened()
         candidates = retrieve(
             segments,
@@ -239,8 +245,30 @@ class Snapshot(StoredDocuments):
         if request.without:
             candidates = self._left(candidates, request.without)
         retrieved = time.perf_counter()
-        hits, leaders = ordered(
-            segments, candidates, checked, request, self._sides, fields, self._collections
+        sides, quick, leaders = self._sides, QuickScores(segments, candidates, checked), None
+        if request.leading is not None:
+            choice = Choice.among(segments, candidates, LEADERS, FIRST_PAGE, None, self._collections)
+            bounds = bounds_of(quick, candidates, request.leading, sides, choice)
+            ranked = rank(segments, candidates, checked, request.leading, sides, choice, bounds)
+            leaders = ranked.components[:, : len(OUTPUTS)]
+        if request.boosts:
+            added = boosts_at(segments, candidates.segments, candidates.rows, request.boosts, fields)
+            candidates, sides = replace(candidates, boost=np.round(added.sum(axis=0), DECIMALS)), SIDES + 1
+        choice = Choice.among(
+            segments, candidates, request.top_k, request.page, request.group_by, self._collections
+        )
+        if request.fusion == "rrf":
+            ranked = rank_reciprocally(segments, candidates, checked, weights, sides, choice)
+        else:
+            bounds = bounds_of(quick, candidates, weights, sides, choice)
+            ranked = rank(segments, candidates, checked, weights, sides, choice, bounds)
+        hits = hits_of(
+            segments,
+            ranked,
+            checked,
+            request.weights,
+            contents=request.contents,
+            collections=self._collections,
         )
         ended = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, ended - retrieved, leaders=leaders)

@@ -144,8 +144,8 @@ export interface DecayBoost {
 
 /** How many documents each retriever proposes. BM25 proposes only where it has a weight. */
 export interface DefaultCandidates {
-  dense?: number;
-  sparse?: number;
+  dense?: number | null;
+  sparse?: number | null;
   bm25?: number | null;
 }
 

@@ -43,33 +43,17 @@ Bounds = tuple[Float64, float]
 class QuickScores:
     """The late interaction of K candidates by quick sums: each is read once, whatever weights then count it.
 
-    late: float64[K], and errors: float64[K], how far each may be from the exact one; 0 where nothing is read.
+    late: float64[K], and errors: float64[K], how far each may be from the exact one; 0 where is_read: bool[K]
+    is not.
     """
 
     def __init__(self, segments: Sequence[Segment], candidates: Candidates, query: CheckedQuery) -> None:
+        self.segments = segments
         self.candidates = candidates
+        self.query = query
         self.late = np.zeros(len(candidates))
         self.errors = np.zeros(len(candidates))
-        self._segments = segments
-        self._query = query
-        self._is_read = np.zeros(len(candidates), np.bool_)
-
-    def first(self) -> FirstScores | None:
-        """Those by the centroids of tokens; None where they are not stored so."""
-        return first_scores(self._segments, self._query, self.candidates.segments, self.candidates.rows)
-
-    def read(self, indices: Int64) -> None:
-        """Compares the query with the token vectors of some candidates."""
-        indices, tokens = indices[~self._is_read[indices]], self._query.colbert
-        if tokens is None or len(indices) == 0:
-            return
-        rows = self.candidates.segments[indices], self.candidates.rows[indices]
-        parts = TokenParts.of(self._segments, tokens, *rows, near_packed_maxsim)
-        done = zip(*segment_threads().run(parts.parts, parts.costs), strict=True)
-        self.late[indices], self.errors[indices] = (
-            WindowScores(np.concatenate(columns), parts.offsets).best() for columns in done
-        )
-        self._is_read[indices] = True
+        self.is_read = np.zeros(len(candidates), np.bool_)
 
 
 def bounds_of(
@@ -96,7 +80,7 @@ def bounds_of(
     first = None
     # With a weight below zero the worst would have to be guessed.
     if estimates and weights.colbert > 0 and len(candidates) > 2 * seen:
-        first = quick.first()
+        first = first_scores(quick.segments, quick.query, candidates.segments, candidates.rows)
     if first is None:
         sums.read(everything)
     else:
@@ -150,12 +134,18 @@ class _Sums:
         """Scores candidates by their token vectors, if these count, with how far each may be off."""
         if len(indices) == 0:
             return
-        late = errors = np.zeros(len(indices))
-        if self._weights.colbert != 0:
-            self._quick.read(indices)
-            late, errors = self._quick.late[indices], self._quick.errors[indices]
-        sums = self.with_late(indices, late)
-        off = abs(self._weights.colbert) * errors
+        quick, tokens = self._quick, self._quick.query.colbert
+        fresh = indices[~quick.is_read[indices]]
+        if self._weights.colbert != 0 and tokens is not None and len(fresh):
+            rows = quick.candidates.segments[fresh], quick.candidates.rows[fresh]
+            parts = TokenParts.of(quick.segments, tokens, *rows, near_packed_maxsim)
+            done = zip(*segment_threads().run(parts.parts, parts.costs), strict=True)
+            quick.late[fresh], quick.errors[fresh] = (
+                WindowScores(np.concatenate(columns), parts.offsets).best() for columns in done
+            )
+            quick.is_read[fresh] = True
+        sums = self.with_late(indices, quick.late[indices])
+        off = abs(self._weights.colbert) * quick.errors[indices]
         off[off > 0] += ROUNDING * float(np.abs(sums).max(initial=0))
         self.low[indices], self.high[indices] = sums - off, sums + off
         self.is_read[indices] = True

@@ -248,8 +248,9 @@ def _defaults(body: DefaultsRequest, settings: CollectionSettings) -> SearchDefa
     weights, given = weights_of(body.weights), body.candidates or DefaultCandidates()
     requested = body.weights.requested if isinstance(body.weights, SearchWeightsRequest) else ()
     require_known_sides(requested, settings.sides, settings.encoder, weights)
-    require_bm25(weights, WantedCandidates(given.dense, given.sparse, given.bm25), settings)
-    limits = CandidateLimits(given.dense, given.sparse, given.bm25 or DEFAULT_CANDIDATES)
+    counts = given.dense, given.sparse, given.bm25
+    require_bm25(weights, WantedCandidates(*counts), settings)
+    limits = CandidateLimits(*(count or DEFAULT_CANDIDATES for count in counts))
     return SearchDefaults(weights.of(settings.sides), limits)
 
 

@@ -123,8 +123,8 @@ class FieldsRequest(Request):
 class DefaultCandidates(Request):
     """How many documents each retriever proposes. BM25 proposes only where it has a weight."""
 
-    dense: DefaultCount = DEFAULT_CANDIDATES
-    sparse: DefaultCount = DEFAULT_CANDIDATES
+    dense: DefaultCount | None = DEFAULT_CANDIDATES
+    sparse: DefaultCount | None = DEFAULT_CANDIDATES
     bm25: DefaultCount | None = None
 
 

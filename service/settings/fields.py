@@ -156,7 +156,7 @@ class SettingsFields(BaseSettings):
         description="URL below which this server publishes each of its collections whenever it changed, in a "
         "folder of its name, for others to follow.",
     )
-    ledger_url: Annotated[str | None, OF_SEARCH, Panel.COMMON] = Field(
+    ledger_url: Annotated[str | None, OF_SEARCH, Panel.CLUSTER] = Field(
         None,
         description="URL below which each write to this server's collections is before it is acknowledged, "
         "so that none is lost with the disk. They are published there, too, as publish_url says.",

@@ -76,7 +76,7 @@ def test_bounds_hold_a_sum_under_a_weight_below_zero(monkeypatch: pytest.MonkeyP
     read = TokenParts([lambda: (np.array([0.4]), np.array([0.1]))], [1], np.arange(2))
     monkeypatch.setattr(TokenParts, "of", lambda *_: read)
     query: Any = SimpleNamespace(colbert=())
-    sums = bounds._Sums([], found, query, Weights(1, 0, -2), 3)
+    sums = bounds._Sums(bounds.QuickScores([], found, query), found, Weights(1, 0, -2), 3)
     sums.read(nothing)
     assert (sums.low[0], sums.high[0]) == pytest.approx((0.5 - 2 * 0.5, 0.5 - 2 * 0.3))
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tercet.index import snapshot as index_snapshot
 from tercet.index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
-from tercet.index.search import ordering, ranking
+from tercet.index.search import ranking
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_vectors.codebook_training import train_codebook
 from tercet.models.representations import Float32, Representations, SparseRows, TokenVectors
@@ -182,7 +183,7 @@ def test_what_was_not_read_is_a_hit_where_bounds_were_too_high(
         bounds[:3] = np.inf
         return bounds, 0.2
 
-    monkeypatch.setattr(ordering, "bounds_of", too_high)
+    monkeypatch.setattr(index_snapshot, "bounds_of", too_high)
     assert snapshot.search(query, page=page).hits == expected
 
 

@@ -189,7 +189,7 @@ def test_a_pair_of_tags_that_nobody_listed_is_served_as_the_stack_of_both(
     assert described["prefix+lora"].fingerprint == encoder.adapter_info("prefix+lora").fingerprint
     with pytest.raises(AdapterNotFoundError, match=r"no adapter 'bias\+lora'"):
         with_adapter(encoder, "bias+lora")
-    with pytest.raises(AdapterNotServedError, match="is a pair that a router chooses, which has no graph"):
+    with pytest.raises(AdapterNotServedError, match="is made of others, and has no graph"):
         with_adapter(on_onnx(), "by-both:de:news")
     assert with_adapter(on_onnx(), "by-both:de").info.adapter == "bottleneck"
 

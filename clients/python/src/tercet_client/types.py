@@ -191,8 +191,8 @@ DecayBoost = TypedDict(
 DefaultCandidates = TypedDict(
     "DefaultCandidates",
     {
-        "dense": "NotRequired[int]",
-        "sparse": "NotRequired[int]",
+        "dense": "NotRequired[int | None]",
+        "sparse": "NotRequired[int | None]",
         "bm25": "NotRequired[int | None]",
     },
 )
