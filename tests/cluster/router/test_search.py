@@ -14,7 +14,7 @@ from tercet.index.catalog.calibration import Calibration
 from tercet.index.documents.boosts import DecayBoost, FilterBoost
 from tercet.index.documents.filters import parse_filter
 from tercet.index.search.snapshot_query import SnapshotQuery
-from tercet.service.search.confidence import rated
+from tercet.service.search.confidence import rated, with_leaders
 from tests.cluster.router.conftest import Divided, MakeDivided
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for
@@ -142,10 +142,11 @@ def test_how_sure_it_is_is_that_of_one_machine(divided: Divided, weights: Weight
     calibration = Calibration((-1.0, 0.5, 0.25, 1.0, -0.125, 2.0), 0.5, 10)
     for seed in range(6):
         query = SnapshotQuery(random_representations(1, seed), "green tea", weights=weights, boosts=BOOSTS[1])
-        one, shards = (
-            rated(snapshot, query, snapshot.answer(query).hits, calibration)
-            for snapshot in (divided.one, divided.sharded())
-        )
+        rated_hits = []
+        for snapshot in (divided.one, divided.sharded()):
+            asked = with_leaders(query, snapshot)
+            rated_hits.append(rated(snapshot, asked, snapshot.answer(asked), calibration))
+        one, shards = rated_hits
         assert shards == one
         assert len(one.confidences) == len(one.hits) > 0
 
