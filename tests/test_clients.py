@@ -32,6 +32,7 @@ ARGUMENTS: dict[str, Any] = {
     "filename": "f.csv",
     "content": b"",
     "queries": ["q"],
+    "weights": {"dense": 1},
 }
 WITHOUT_ROUTE = {"close", "wait_for_job"}
 

@@ -175,6 +175,14 @@ export class Client {
   collection(name: string): Promise<t.CollectionResponse>;
   createCollection(name: string, settings?: t.CollectionRequest): Promise<t.CollectionResponse>;
   declareFields(name: string, fields: t.FieldsRequest["fields"]): Promise<t.CollectionResponse>;
+  /** Stores what searches use where they give no weights or candidates. */
+  storeDefaults(
+    name: string,
+    weights: t.DefaultsRequest["weights"],
+    candidates?: t.DefaultsRequest["candidates"],
+  ): Promise<t.CollectionResponse>;
+  /** Has searches use the usual weights and candidates again. */
+  removeDefaults(name: string): Promise<t.CollectionResponse>;
   deleteCollection(name: string): Promise<void>;
   statistics(name: string): Promise<t.StatisticsResponse>;
   merge(name: string): Promise<t.MergeResponse>;

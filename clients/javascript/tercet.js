@@ -93,6 +93,14 @@ export class Client {
     return this.#json("POST", path("collections", name, "fields"), { body: { fields } });
   }
 
+  storeDefaults(name, weights, candidates = null) {
+    return this.#json("PUT", path("collections", name, "defaults"), { body: { weights, candidates } });
+  }
+
+  removeDefaults(name) {
+    return this.#json("DELETE", path("collections", name, "defaults"));
+  }
+
   async deleteCollection(name) {
     await this.#send("DELETE", path("collections", name), { again: false });
   }

@@ -177,6 +177,19 @@ class AsyncClient(AsyncDocuments):
         path = path_of("collections", name, "fields")
         return cast(CollectionResponse, await self._json("POST", path, {"fields": dict(fields)}))
 
+    async def store_defaults(
+        self, name: str, weights: Mapping[str, float] | str, candidates: Mapping[str, int] | None = None
+    ) -> CollectionResponse:
+        """Stores what searches use where they give no weights or candidates. weights: also a preset's name."""
+        body = {"weights": weights, "candidates": candidates}
+        return cast(
+            CollectionResponse, await self._json("PUT", path_of("collections", name, "defaults"), body)
+        )
+
+    async def remove_defaults(self, name: str) -> CollectionResponse:
+        """Has searches use the usual weights and candidates again."""
+        return cast(CollectionResponse, await self._json("DELETE", path_of("collections", name, "defaults")))
+
     async def delete_collection(self, name: str) -> None:
         """Deletes a collection."""
         await self._send("DELETE", path_of("collections", name), again=False)

@@ -177,6 +177,19 @@ class Client(Documents):
         path = path_of("collections", name, "fields")
         return cast(CollectionResponse, self._json("POST", path, {"fields": dict(fields)}))
 
+    def store_defaults(
+        self, name: str, weights: Mapping[str, float] | str, candidates: Mapping[str, int] | None = None
+    ) -> CollectionResponse:
+        """Stores what searches use where they give no weights or candidates. weights: also a preset's name."""
+        body = {"weights": weights, "candidates": candidates}
+        return cast(
+            CollectionResponse, self._json("PUT", path_of("collections", name, "defaults"), body)
+        )
+
+    def remove_defaults(self, name: str) -> CollectionResponse:
+        """Has searches use the usual weights and candidates again."""
+        return cast(CollectionResponse, self._json("DELETE", path_of("collections", name, "defaults")))
+
     def delete_collection(self, name: str) -> None:
         """Deletes a collection."""
         self._send("DELETE", path_of("collections", name), again=False)
