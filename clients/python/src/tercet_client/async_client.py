@@ -180,7 +180,7 @@ class AsyncClient(AsyncDocuments):
     async def store_defaults(
         self, name: str, weights: Mapping[str, float] | str, candidates: Mapping[str, int] | None = None
     ) -> CollectionResponse:
-        """Stores what searches use where they give no weights or candidates. weights: also a preset's name."""
+        """Stores what searches use where they give no weights or candidates. weights: or a preset's name."""
         body = {"weights": weights, "candidates": candidates}
         return cast(
             CollectionResponse, await self._json("PUT", path_of("collections", name, "defaults"), body)
