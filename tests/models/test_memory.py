@@ -83,7 +83,7 @@ def encoded_with(engine: str, texts: int, words: int, spare_megabytes: int) -> d
     command = [sys.executable, "-c", CHILD, engine, str(texts), str(words), str(spare_megabytes)]
     one_arena = {**os.environ, "MALLOC_ARENA_MAX": "1"}  # another would take of what there is to spare
     answer = subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=120, env=one_arena
+        command, capture_output=True, text=True, check=True, timeout=400, env=one_arena
     ).stdout
     return dict(json.loads(answer.splitlines()[-1]))
 
