@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -134,9 +135,15 @@ def chosen_variants() -> dict[str, Sequence[str]]:
 
 def target() -> str:
     """What to compile for, as Zig names it: KERNEL_TARGET, else on Linux with glibc this machine and the
-    oldest glibc, as modules run with that or any newer one. Empty for this machine as it is.
+    oldest glibc, as modules run with that or any newer one. Empty for this machine as it is. Raises
+    SystemExit for another name.
     """
     if named := os.environ.get("KERNEL_TARGET"):
+        if not re.fullmatch(r"\w+-(linux-gnu|macos)\.\d+\.\d+", named):
+            raise SystemExit(
+                f"KERNEL_TARGET is {named}; it names a machine, and linux-gnu or macos with a version, such "
+                "as aarch64-linux-gnu.2.17"
+            )
         return named
     oldest = not os.environ.get("CC") and platform.libc_ver()[0] == "glibc"
     return f"{platform.machine()}-linux-gnu.{OLDEST_GLIBC}" if oldest else ""

@@ -59,11 +59,11 @@ def main() -> None:
             key = (machine, variant, kernel)
             if key not in loops:
                 loops[key] = inner_loop(assembly_of(source, machine, variant, suffix))
-            found = loops[key]
-            cycles = cycles_of(found, machine, model, suffix)
+            loop = loops[key]
+            cycles = cycles_of(loop, machine, model, suffix)
             print(
-                f"{processor}, {kernel}: {found.products} products in {cycles:.1f} cycles, "
-                f"{found.products / cycles:.0f} a cycle"
+                f"{processor}, {kernel}: {loop.products} products in {cycles:.1f} cycles, "
+                f"{loop.products / cycles:.0f} a cycle"
             )
 
 
@@ -96,8 +96,8 @@ def inner_loop(assembly: str) -> Loop:
         if branch is None or int(branch[1], 16) > here:
             continue
         body = [each for place, each in lines if place >= int(branch[1], 16)][:-1]
-        found = Loop("\n".join(body), products_of(body, PRODUCTS) or products_of(body, PRODUCTS_OF_SHORTS))
-        best = found if found.products > best.products else best
+        loop = Loop("\n".join(body), products_of(body, PRODUCTS) or products_of(body, PRODUCTS_OF_SHORTS))
+        best = loop if loop.products > best.products else best
         lines.clear()  # a loop around this one has it in it
     return best
 

@@ -266,7 +266,7 @@ class Snapshot(StoredDocuments):
             segments,
             ranked,
             checked,
-            request.weights,
+            weights,
             contents=request.contents,
             collections=self._collections,
         )

@@ -101,6 +101,8 @@ def _tasks(folder: Path, config: Mapping[str, Any]) -> list[str]:
     other = {key: config.get(key) for key, value in FIXED.items() if config.get(key, value) != value}
     if other:
         raise CheckpointError(f"{folder / CONFIG_FILE} has {other}, which transformers' body has not")
+    if not all(isinstance(config.get(key), int | float) for key in ("lora_rank", "lora_alpha")):
+        raise CheckpointError(f"{folder / CONFIG_FILE} has no numbers lora_rank and lora_alpha; restore it")
     tasks = [_folder(name) for name in named]
     if len(set(tasks)) < len(tasks) or not all(re.fullmatch(r"\w{1,64}", task) for task in tasks):
         raise CheckpointError(f"{folder / CONFIG_FILE}: {ADAPTATIONS} is {named!r:.80}; tasks need names")

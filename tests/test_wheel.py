@@ -35,6 +35,10 @@ def test_the_platform_is_that_of_the_compiler(setup: Any, monkeypatch: pytest.Mo
     ):
         monkeypatch.setenv("KERNEL_TARGET", target)
         assert setup.wheel_options()["plat_name"] == platform_of_wheel
+    for target in ("aarch64-linux-gnu", "x86_64-windows-gnu.1.0"):
+        monkeypatch.setenv("KERNEL_TARGET", target)
+        with pytest.raises(SystemExit, match=f"KERNEL_TARGET is {target}; it names a machine"):
+            setup.wheel_options()
     monkeypatch.delenv("KERNEL_TARGET")
     monkeypatch.setenv("CC", "gcc")
     assert "plat_name" not in setup.wheel_options(), "that of this machine, whose C library may be newer"

@@ -78,6 +78,8 @@ def reshard(
         _abort(url, as_json=as_json)
         return
     if map_of is not None:
+        if shards is not None or live or prepare:
+            raise typer.BadParameter("goes with --shard-urls alone", param_hint="--map-of")
         _map(url, map_of, shard_urls, as_json=as_json)
         return
     if shards is None:

@@ -44,8 +44,8 @@ class EngineAliases:
         read = self._read
         if read is None or time.monotonic() > read[0] + KEPT_SECONDS:
             records = self._engine.records(ALIASES)
-            found = {alias: (str(record["collection"]),) for alias, record in sorted(records.items())}
-            read = self._read = time.monotonic(), found
+            meant = {alias: (str(record["collection"]),) for alias, record in sorted(records.items())}
+            read = self._read = time.monotonic(), meant
         return read[1]
 
     def get(self, alias: str) -> Meant:

@@ -180,7 +180,8 @@ class EngineCollections:
 
     def statistics(self, name: str) -> CollectionStatistics:
         """The documents, none of which are here, and the position. Raises CollectionNotFoundError."""
-        documents, written = self.snapshot(name).documents, self._written.get(name)
+        documents = self.snapshot(name).documents
+        written = self._written.get(self.aliases.collection_of(name))
         position = 0 if written is None else written.position
         return CollectionStatistics(
             documents, 0, 0, 0, 0, {}, 0, 0, position, position, flushing=False, merging=False

@@ -24,6 +24,8 @@ Terms = Mapping[int, float]
 """A sparse vector: weights by term."""
 Records = Mapping[str, Mapping[str, Any]]
 """JSON objects of a group by their keys."""
+RECORDS = "TercetRecords"  # the collection that holds them, of a name that none of ours can have
+RECORDS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,9 @@ class Replication:
     shards: int | None = None
     replicas: int | None = None
     consistency: str | None = None
+
+
+ENGINES_OWN = Replication()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +172,12 @@ class WrittenEngineCollection(EngineCollection, Protocol):
     settings ask for.
     """
 
-    def put(self, documents: Sequence[EngineDocument]) -> None:
-        """Adds documents, or replaces those of the same ids; some at a time. Raises InvalidDocumentError for
-        one that the engine cannot hold, before anything is written.
-        """
+    def prepared(self, documents: Sequence[EngineDocument]) -> Sequence[Any]:
+        """Documents as `put` takes them. Raises InvalidDocumentError for one that the engine cannot hold."""
+        ...
+
+    def put(self, prepared: Sequence[Any]) -> None:
+        """Adds documents, or replaces those of the same ids; some at a time."""
         ...
 
     def remove(self, ids: Sequence[str]) -> None:

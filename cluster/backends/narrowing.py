@@ -82,5 +82,6 @@ def _search(read: Snapshot, count: int, wanted: int, asked: SnapshotQuery) -> Se
             filter=None,
             page=page,
             without=(),
+            leading=None,  # whoever leads by other weights may not have been read
         )
     )

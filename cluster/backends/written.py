@@ -47,15 +47,18 @@ from tercet.service.exceptions import BackendError
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A collection after the write at a position."""
+    """A collection after the write at a position. pending: whether that was under way when it was counted."""
 
     collection: WrittenEngineCollection
     position: int
     statistics: Statistics
     snapshot: EngineSnapshot
+    pending: bool
 
     @staticmethod
-    def of(collection: WrittenEngineCollection, position: int, statistics: Statistics) -> _State:
+    def of(
+        collection: WrittenEngineCollection, position: int, statistics: Statistics, *, pending: bool = False
+    ) -> _State:
         settings = collection.settings
         snapshot = EngineSnapshot(
             collection,
@@ -64,7 +67,7 @@ class _State:
             statistics.idf(settings.vocabulary_size),
             statistics.known if settings.bm25 else None,
         )
-        return _State(collection, position, statistics, snapshot)
+        return _State(collection, position, statistics, snapshot, pending)
 
 
 Steps = Callable[[WrittenEngineCollection], Iterable[tuple[Sequence[str], Operation]]]
@@ -197,7 +200,7 @@ class WrittenCollection:
             collection = self._engine.written(new)
             collection.declare(later)
             self._catalog.put(new)
-            self._known = _State.of(collection, state.position, state.statistics)
+            self._known = _State.of(collection, state.position, state.statistics, pending=state.pending)
             return new
 
     def begin_merge(self) -> None:
@@ -235,6 +238,7 @@ class WrittenCollection:
             except SearchIndexError:
                 if state.position == position:  # earlier groups are changed, as the ledger's would be
                     self._catalog.finish(self._name, Written(position, documents), None)
+                    self._known = state
                 raise
             self._known = state
             return written
@@ -244,10 +248,11 @@ class WrittenCollection:
         gone, removed, added = _difference(before, after, position)
         mean, collection = state.statistics.mean_length, state.collection
         documents = [document for rows in added for document in engine_documents(rows, mean)]
+        prepared = collection.prepared(documents)  # before the position is taken: it may be refused
         if state.position < position:
             self._catalog.begin(self._name, position)
         if documents:
-            collection.put(documents)
+            collection.put(prepared)
         if gone:
             collection.remove(gone)
         return _State.of(collection, position, state.statistics.moved(added, removed))
@@ -273,9 +278,10 @@ class WrittenCollection:
                 f"{self._engine.name} has no collection {self._name!r} that Tercet writes; create it first"
             )
         collection = self._engine.written(settings)
-        position, _ = self._catalog.position(self._name)  # before it is counted: a later write is seen then
+        # Before it is counted: a later write is seen then, and so is the end of one under way.
+        position, pending = self._catalog.position(self._name)
         self._catalog.forget_keys(self._name)
-        state = self._known = _State.of(collection, position, counted(collection))
+        state = self._known = _State.of(collection, position, counted(collection), pending=pending)
         return state
 
     def _require_newest(self) -> _State:
@@ -285,7 +291,7 @@ class WrittenCollection:
             settings = self._catalog.settings(self._name)
             known = state.collection.settings
             same = settings is not None and settings == known and settings.lineage == known.lineage
-            if same and self._catalog.position(self._name)[0] == state.position:
+            if same and self._catalog.position(self._name) == (state.position, state.pending):
                 return state
         self._known = None
         return self._opened()

@@ -351,6 +351,7 @@ def fused_name(name: str, number: int) -> str:
 
 
 def slots_of(body: BodyShape, roles: tuple[Role, ...]) -> list[tuple[str, Role]]:
+    """The slots `layers.<i>.<role>` of these roles in all blocks, each with its role."""
     return [(f"layers.{layer}.{role}", role) for layer in range(body.layers) for role in roles]
 
 

@@ -20,11 +20,7 @@ from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
 from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, require_kept
-from tercet.index.collection import (
-    Collection,
-    collection_folders,
-    list_collections,
-)
+from tercet.index.collection import Collection, collection_folders, list_collections
 from tercet.index.dense.gpu import require_device
 from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
 from tercet.index.files.directory import remove_folder

@@ -90,7 +90,7 @@ def install_packages() -> None:
     ]  # fmt: skip
     if not PACKAGES.exists():
         constraints = ["--constraint", str(ROOT / "constraints.txt")]
-        tools = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
+        tools = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "setuptools")
         subprocess.run([*install, *constraints, f"{wheel}[cpu]", *tools], check=True)
     else:
         subprocess.run([*install, "--no-deps", str(wheel)], check=True)

@@ -150,6 +150,7 @@ def test_what_is_no_such_checkpoint_is_refused(original: Path, tmp_path: Path) -
     for changes, message in (
         ({"lora_adaptations": None}, "has no lora_adaptations"),
         ({"lora_adaptations": ["../a"]}, "tasks need names"),
+        ({"lora_rank": None}, "has no numbers lora_rank and lora_alpha"),
         ({"lora_adaptations": ["one", "two"]}, "is no slices of 2 tasks"),
         ({"position_embedding_type": "absolute"}, "{'position_embedding_type': 'absolute'}"),
     ):

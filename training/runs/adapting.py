@@ -67,8 +67,9 @@ def attach_adapter(
     """Freezes the body and attaches a new adapter, or several with a router, which the model has then, too.
 
     base: the checkpoint's folder; name: that of the folder to be written; tags: of all sources, for a
-    hypernetwork. The heads train with the adapter if
-    the settings say so; they start from those of the adapters below, where these have any.
+    hypernetwork. The heads train with the adapter if the settings say so; they start from those of the
+    adapters below, where these have any.
+
     Raises CheckpointError for a bad name, a base without heads, and an adapter below that is damaged or was
     trained on top of others, and ConfigError where one belongs to another base or is a stack, or where the
     modules of a fusion are no bottlenecks of one placement.
@@ -104,7 +105,7 @@ def attach_adapter(
 
 
 def hypernetwork_of(settings: HypernetworkTraining, tags: Sequence[Tags]) -> HypernetworkSettings:
-    """A hypernetwork of the languages and tasks that sources have, in order of name."""
+    """A hypernetwork of the languages and tasks that sources have, in order of name. Raises ConfigError."""
     languages, tasks = ({getattr(each, key) for each in tags} for key in ("language", "task"))
     own = (settings.size, settings.width, settings.nonlinearity)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pymilvus import DataType
 
-from tercet.cluster.backends.engine import Records, Replication
+from tercet.cluster.backends.engine import ENGINES_OWN, RECORDS, RECORDS_AT_ONCE, Records, Replication
 from tercet.cluster.backends.milvus.collection import IN_ORDER, ExportedMilvusCollection
 from tercet.cluster.backends.milvus.filters import literal
 from tercet.cluster.backends.milvus.written import WrittenMilvusCollection
@@ -19,10 +19,7 @@ from tercet.index.errors import InvalidNameError
 from tercet.transfer.milvus.connection import MilvusPlace, milvus_errors
 from tercet.transfer.milvus.rows import ARRAY_ITEMS, ID_BYTES, STRING_BYTES
 
-RECORDS = "TercetRecords"  # a collection, of a name that none of ours can have
-RECORDS_AT_ONCE = 1000
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-DEFAULT = Replication()
 STRONG = "Strong"
 NO_VECTOR = [0.0, 0.0]  # Milvus takes no row without a vector
 
@@ -30,7 +27,7 @@ NO_VECTOR = [0.0, 0.0]  # Milvus takes no row without a vector
 class MilvusEngine:
     """See `tercet.cluster.backends.engine.Engine`."""
 
-    def __init__(self, place: MilvusPlace, replication: Replication = DEFAULT) -> None:
+    def __init__(self, place: MilvusPlace, replication: Replication = ENGINES_OWN) -> None:
         """Raises BackendError."""
         self.name = f"Milvus at {place.uri}"
         self._place = place
@@ -107,10 +104,8 @@ class MilvusEngine:
         """See the protocol."""
         name, shown = settings.name, self._shown(settings.name)
         self._load(name)
-        timeout = self._place.timeout_seconds
-        written = WrittenMilvusCollection(self._client, name, shown, settings, timeout)
-        written.flushes = not self._place.remote
-        return written
+        timeout, flushes = self._place.timeout_seconds, not self._place.remote
+        return WrittenMilvusCollection(self._client, name, shown, settings, timeout, flushes=flushes)
 
     def records(self, group: str, key: str | None = None) -> Records:
         """See the protocol."""

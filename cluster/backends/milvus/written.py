@@ -14,6 +14,7 @@ from tercet.cluster.backends.engine import EngineDocument, Terms
 from tercet.cluster.backends.milvus.collection import MilvusCollection
 from tercet.cluster.backends.records import answering
 from tercet.cluster.backends.written_rows import FIELDS, NUMBERS, stored_rows
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import InvalidDocumentError
 from tercet.index.segments.rows import DocumentRows
@@ -31,8 +32,20 @@ NO_TERMS: Terms = {NO_TERM: 1e-6}
 class WrittenMilvusCollection(MilvusCollection):
     """See `tercet.cluster.backends.engine.WrittenEngineCollection`."""
 
-    flushes = False  # by hand, as Milvus Lite is to; a server does so by itself
-    _unflushed = 0
+    def __init__(
+        self,
+        client: Any,
+        collection: str,
+        name: str,
+        settings: CollectionSettings,
+        timeout_seconds: float | None,
+        *,
+        flushes: bool,
+    ) -> None:
+        """flushes: what is put, as Milvus Lite does not by itself."""
+        super().__init__(client, collection, name, settings, timeout_seconds)
+        self._flushes = flushes
+        self._unflushed = 0
 
     def rows(self, keys: Sequence[str]) -> list[DocumentRows]:
         """See the protocol."""
@@ -46,15 +59,18 @@ class WrittenMilvusCollection(MilvusCollection):
         for found in self._every(ROWS_AT_ONCE, FIELDS):
             yield stored_rows(found, self.settings, self.name)
 
-    def put(self, documents: Sequence[EngineDocument]) -> None:
+    def prepared(self, documents: Sequence[EngineDocument]) -> list[dict[str, Any]]:
         """See the protocol."""
-        rows = list(map(self._row, documents))
+        return list(map(self._row, documents))
+
+    def put(self, prepared: Sequence[dict[str, Any]]) -> None:
+        """See the protocol."""
         with answering(milvus_errors(self.name)):
-            for first in range(0, len(rows), ROWS_AT_ONCE):
-                some = rows[first : first + ROWS_AT_ONCE]
+            for first in range(0, len(prepared), ROWS_AT_ONCE):
+                some = [*prepared[first : first + ROWS_AT_ONCE]]
                 self._client.upsert(self._collection, some, timeout=self._timeout_seconds)
-            self._unflushed += len(rows)
-            if self.flushes and self._unflushed >= FLUSHED_AT:
+            self._unflushed += len(prepared)
+            if self._flushes and self._unflushed >= FLUSHED_AT:
                 self._client.flush(self._collection)
                 self._unflushed = 0
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from qdrant_client import models
 
-from tercet.cluster.backends.engine import Records, Replication
+from tercet.cluster.backends.engine import ENGINES_OWN, RECORDS, RECORDS_AT_ONCE, Records, Replication
 from tercet.cluster.backends.qdrant.collection import (
     ExportedQdrantCollection,
     LateQdrantCollection,
@@ -21,16 +21,12 @@ from tercet.transfer.description import KEY
 from tercet.transfer.qdrant.connection import QdrantPlace, qdrant_errors
 from tercet.transfer.qdrant.points import NAMESPACE, vector_parameters
 
-RECORDS = "TercetRecords"  # a collection, of a name that none of ours can have
-RECORDS_AT_ONCE = 1000
-DEFAULT = Replication()
-
 
 class QdrantEngine:
     """See `tercet.cluster.backends.engine.Engine`."""
 
     def __init__(
-        self, place: QdrantPlace, replication: Replication = DEFAULT, *, late: bool | None = None
+        self, place: QdrantPlace, replication: Replication = ENGINES_OWN, *, late: bool | None = None
     ) -> None:
         """late: whether the engine computes late interaction, by default where it is a server: its local mode
         does so of all documents, whichever are asked for. Raises BackendError.
@@ -88,11 +84,15 @@ class QdrantEngine:
         """See the protocol."""
         shown = self._shown(settings.name)
         several = settings.window is not None
-        written = WrittenQdrantCollection(
-            self._client, settings.name, shown, settings, several=several, consistency=self._read_by
+        return WrittenQdrantCollection(
+            self._client,
+            settings.name,
+            shown,
+            settings,
+            several=several,
+            consistency=self._read_by,
+            has_indexes=self._remote,
         )
-        written.has_indexes = self._remote
-        return written
 
     def records(self, group: str, key: str | None = None) -> Records:
         """See the protocol."""

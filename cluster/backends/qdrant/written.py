@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from unicodedata import normalize
 
-from qdrant_client import models
+from qdrant_client import QdrantClient, models
 
 from tercet.cluster.backends.engine import EngineDocument
 from tercet.cluster.backends.qdrant.collection import QdrantCollection, filter_of, sparse_vector
 from tercet.cluster.backends.records import answering, lacking
 from tercet.cluster.backends.written_rows import FIELDS, stored_rows
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.conditions import Condition
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import InvalidDocumentError
@@ -29,7 +30,20 @@ MOST_DISTINCT = 100_000  # values of a field that are counted
 class WrittenQdrantCollection(QdrantCollection):
     """See `tercet.cluster.backends.engine.WrittenEngineCollection` and `ValueCounts`."""
 
-    has_indexes = True  # of fields in payloads
+    def __init__(
+        self,
+        client: QdrantClient,
+        collection: str,
+        name: str,
+        settings: CollectionSettings,
+        *,
+        several: bool,
+        consistency: Any,
+        has_indexes: bool,
+    ) -> None:
+        """has_indexes: of fields in payloads, as servers have; the rest as `QdrantCollection`."""
+        super().__init__(client, collection, name, settings, several=several, consistency=consistency)
+        self._has_indexes = has_indexes
 
     def rows(self, keys: Sequence[str]) -> list[DocumentRows]:
         """See the protocol."""
@@ -43,12 +57,15 @@ class WrittenQdrantCollection(QdrantCollection):
         for records in self._every(POINTS_AT_ONCE, FIELDS, []):
             yield stored_rows([each.payload or {} for each in records], self.settings, self.name)
 
-    def put(self, documents: Sequence[EngineDocument]) -> None:
+    def prepared(self, documents: Sequence[EngineDocument]) -> list[models.PointStruct]:
         """See the protocol."""
-        points = list(map(self._point, documents))
+        return list(map(self._point, documents))
+
+    def put(self, prepared: Sequence[models.PointStruct]) -> None:
+        """See the protocol."""
         with answering(qdrant_errors(self.name)):
-            for first in range(0, len(points), POINTS_AT_ONCE):
-                some = points[first : first + POINTS_AT_ONCE]
+            for first in range(0, len(prepared), POINTS_AT_ONCE):
+                some = prepared[first : first + POINTS_AT_ONCE]
                 self._client.upsert(self._collection, some, wait=True, ordering=STRONG)
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -64,7 +81,7 @@ class WrittenQdrantCollection(QdrantCollection):
         with answering(qdrant_errors(self.name)):
             for field, kind in fields.items():
                 key = field_key(field)
-                if key is not None and self.has_indexes:
+                if key is not None and self._has_indexes:
                     self._client.create_payload_index(self._collection, key, FIELD_TYPES[kind])
 
     def values(self, field: str, condition: Condition | None) -> Mapping[str | bool, int]:

@@ -74,6 +74,8 @@ def test_what_is_not_in_shards_is_not_divided(tercet: Run, tmp_path: Path) -> No
         (["--shards", "2", "--live"], "--live: goes with --shard-urls, without --prepare"),
         (["--shards", "1", "--live", "--shard-urls", "http://one:1"], "has no map of shards"),
         (["--abort"], "has no map of shards"),
+        (["--map-of", "notes"], "--shard-urls: is needed: the servers of its shards"),
+        (["--map-of", "notes", "--shards", "2"], "--map-of: goes with --shard-urls alone"),
     ],
 )
 def test_a_move_between_servers_needs_a_map_and_servers(

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tercet.cluster.backends.catalog import EngineCatalog
 from tercet.cluster.backends.collections import EngineCollections
-from tercet.cluster.backends.engine import Engine, EngineDocument, Records
+from tercet.cluster.backends.engine import Engine, Records
 from tercet.cluster.backends.milvus.engine import MilvusEngine
 from tercet.cluster.backends.qdrant.engine import QdrantEngine
 from tercet.cluster.backends.terms import counted
@@ -75,8 +76,8 @@ class FaultyCollection:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._collection, name)
 
-    def put(self, documents: list[EngineDocument]) -> None:
-        for document in documents:
+    def put(self, prepared: list[Any]) -> None:
+        for document in prepared:
             self._engine.call(lambda one=document: self._collection.put([one]))
 
     def remove(self, ids: list[str]) -> None:
@@ -212,11 +213,34 @@ def test_another_server_sees_what_was_written_and_goes_on(
             notes.patch("b", {"kind": 3})
     first.aliases.put("current", "notes")
     assert second.snapshot("current").settings.name == "notes"
+    assert second.statistics("current").position == second.statistics("notes").position > 0
     with pytest.raises(CollectionExistsError, match="is an alias of collection 'notes'"):
         second.create("current", settings)
     second.aliases.remove("current")
     second.delete("notes")
     assert (second.names(), engine.exists("notes")) == ([], False)
+
+
+@pytest.mark.slow
+def test_another_server_that_looks_in_the_middle_of_a_write_counts_again_after_it(
+    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
+) -> None:
+    first, second = EngineCollections(engine), EngineCollections(engine)
+    first.create("notes", settings)
+    put(first, tiny, TEXTS)
+    assert second.snapshot("notes").documents == len(TEXTS)
+    begin = EngineCatalog.begin
+
+    def begin_and_look(catalog: EngineCatalog, name: str, position: int) -> None:
+        begin(catalog, name, position)
+        second.release_superseded()
+
+    monkeypatch.setattr(EngineCatalog, "begin", begin_and_look)
+    put(first, tiny, {"e": "hot hot tea"})
+    second.release_superseded()
+    assert second.snapshot("notes").documents == len(TEXTS) + 1
+    with second.writing("notes") as notes:
+        check_counts(notes)
 
 
 @pytest.mark.slow
@@ -243,7 +267,8 @@ def test_what_an_interrupted_creation_left_is_made_anew_and_others_are_left_alon
 def test_what_an_engine_cannot_hold_is_refused_before_anything_is_written(
     tmp_path: Path, settings: CollectionSettings, tiny: Any
 ) -> None:
-    collections = EngineCollections(MilvusEngine(MilvusPlace(str(tmp_path / "rows.db"))))
+    engine = MilvusEngine(MilvusPlace(str(tmp_path / "rows.db")))
+    collections = EngineCollections(engine)
     with pytest.raises(InvalidNameError, match="letters, digits and underscores"):
         collections.create("my-notes", replace(settings, name="my-notes"))
     collections.create("notes", replace(settings, window=WindowSettings(12, 4)))
@@ -255,6 +280,7 @@ def test_what_an_engine_cannot_hold_is_refused_before_anything_is_written(
             texts = [text] if windows is None else ["hot", "tea"]
             with pytest.raises(InvalidDocumentError, match=fault):
                 notes.put([Document("a", text)], encode(tiny, texts, "document"), windows)
+        assert engine.records("states")["notes"] == {"position": 0, "pending": False}
         assert notes.snapshot().count() == 0
         with pytest.raises(NotInBackendError, match="merging is not offered"):
             notes.begin_merge()
