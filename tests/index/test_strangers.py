@@ -13,7 +13,7 @@ import pytest
 from tests.index.strangers import KINDS, collection_targets, faiss_targets
 from tests.strangers.children import Target, try_mutations
 
-MUTATIONS, MUTATIONS_OF_FAISS = 400, 300
+MUTATIONS, MUTATIONS_OF_FAISS = 150, 120
 
 
 @pytest.mark.parametrize("number", range(5))

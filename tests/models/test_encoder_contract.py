@@ -40,7 +40,15 @@ class Case:
     precision: str
 
 
-@pytest.fixture(scope="module", params=[f"{family}-{engine}" for family in FAMILIES for engine in ENGINES])
+def one_case(family: str, engine: str) -> object:
+    """Each family's graph is exported first, which takes seconds: in the quick tests two of them are."""
+    marks = [pytest.mark.slow] if family == "mcls" and engine != "torch" else []
+    return pytest.param(f"{family}-{engine}", marks=marks)
+
+
+@pytest.fixture(
+    scope="module", params=[one_case(family, engine) for family in FAMILIES for engine in ENGINES]
+)
 def case(request: pytest.FixtureRequest) -> Case:
     family, engine = request.param.split("-")
     golden: Path = request.getfixturevalue("golden")

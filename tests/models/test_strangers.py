@@ -21,7 +21,7 @@ from tercet.models.graphs.record import read_export
 from tests.models.strangers import graph_targets, settings_targets, tokenizer_targets, weights_targets
 from tests.strangers.children import Target, try_mutations
 
-MUTATIONS = 400  # of each file
+MUTATIONS = 150  # of each file
 KINDS: dict[str, tuple[Callable[[Path], list[Target]], int]] = {
     "settings": (settings_targets, 8),
     "tokenizers": (tokenizer_targets, 3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -125,33 +126,38 @@ def bert_adapters(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_adapters(bert, tmp_path_factory.mktemp("bert-adapters"))
 
 
-def _family(made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[str, ...]) -> Family:
+def _family(
+    made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[str, ...], fewer: Family | None = None
+) -> Family:
+    """names: of the adapters to export; fewer: the same family with some of them exported already."""
     from tercet.models.export_onnx import export_adapter
 
-    def write(root: Path) -> None:
-        make_adapters(checkpoint, root)
-        for name in names:
-            export_adapter(checkpoint, root / name, int8=False)
+    there = () if fewer is None else fewer.names
 
-    return Family(checkpoint, exported, made_once(f"adapters/{exported.name}", write), names)
+    def write(root: Path) -> None:
+        if fewer is None:
+            make_adapters(checkpoint, root)
+        else:
+            shutil.copytree(fewer.adapters, root)
+        for name in names:
+            if name not in there:
+                export_adapter(checkpoint, root / name, int8=False)
+
+    folder = made_once(f"adapters/{exported.name}-{len(names)}", write)
+    return Family(checkpoint, exported, folder, names)
 
 
 @pytest.fixture(scope="session")
-def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
+def bert_routed(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
+    """The tiny BERT with adapters, only those exported that routers choose from: each takes seconds."""
+    return _family(made_once, bert, bert_exported, ("ia3", "prefix", "bottleneck"))
+
+
+@pytest.fixture(scope="session")
+def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path, bert_routed: Family) -> Family:
     """The tiny BERT with adapters, some exported in float32; not to be changed."""
-    names = (
-        "ia3",
-        "prefix",
-        "prompt",
-        "bottleneck",
-        "parallel",
-        "sparse",
-        "unipelt",
-        "fusion",
-        "with-heads",
-        "stack",
-    )
-    return _family(made_once, bert, bert_exported, names)
+    others = ("prompt", "parallel", "sparse", "unipelt", "fusion", "with-heads", "stack")
+    return _family(made_once, bert, bert_exported, (*bert_routed.names, *others), bert_routed)
 
 
 @pytest.fixture(scope="session")

@@ -61,9 +61,9 @@ def centroids(bert: Path) -> np.ndarray[Any, Any]:
 
 
 @pytest.fixture
-def root(bert_family: Any, tmp_path: Path, base: RouterBase, centroids: Any) -> Path:
+def root(bert_routed: Any, tmp_path: Path, base: RouterBase, centroids: Any) -> Path:
     """Adapters with graphs, and routers among them, that a test may change."""
-    root = Path(shutil.copytree(bert_family.adapters, tmp_path / "adapters"))
+    root = Path(shutil.copytree(bert_routed.adapters, tmp_path / "adapters"))
     arrays = {"centroids": centroids}
     write_router(root / "by-domain", Router(CentroidSettings(HARD), base, arrays, "By domain."))
     gate = {"weight": centroids, "bias": np.zeros(4, np.float32)}
