@@ -214,6 +214,7 @@ class EngineCollections:
         for name, written in tuple(self._written.items()):
             try:
                 written.look()
+                written.keep_statistics()
             except CollectionNotFoundError:
                 self._written.pop(name, None)
             except BackendError as error:
@@ -229,8 +230,13 @@ class EngineCollections:
                 log.warning("collection %s is searched as it was: %s", name, error)
 
     def close(self) -> None:
-        """Lets go of the engine."""
+        """Lets go of the engine, which keeps what is counted of its collections."""
         self.looking_pool.close()
+        for name, written in self._written.items():
+            try:
+                written.keep_statistics(last=True)
+            except BackendError as error:
+                log.warning("collection %s is counted anew when it is next opened: %s", name, error)
         self._engine.close()
 
     def _exists(self, name: str) -> bool:

@@ -54,12 +54,15 @@ class Words:
         changes = dict(self.changes)
         _add(changes, words, sign)
         length = self.total_length + sign * _length(words)
-        if len(changes) <= MERGED_WORDS:
-            return Words(self.counts, changes, length)
+        moved = Words(self.counts, changes, length)
+        return moved if len(changes) <= MERGED_WORDS else Words(moved.counted(), {}, length)
+
+    def counted(self) -> dict[bytes, int]:
+        """How many documents have each word that any has."""
         merged = dict(self.counts)
-        for term, change in changes.items():
+        for term, change in self.changes.items():
             merged[term] = merged.get(term, 0) + change
-        return Words({term: count for term, count in merged.items() if count}, {}, length)
+        return {term: count for term, count in merged.items() if count}
 
     def frequency(self, term: bytes) -> int:
         """How many documents have a term."""
@@ -73,6 +76,11 @@ class Statistics:
     documents: int
     terms: TermTotals | None
     words: Words | None
+
+    @property
+    def of_content(self) -> bool:
+        """Whether all documents have to be read to count them."""
+        return self.terms is not None or self.words is not None
 
     def moved(self, added: Sequence[DocumentRows], removed: Sequence[DocumentRows]) -> Statistics:
         """After a write, by which these documents came, and those went."""

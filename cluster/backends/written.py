@@ -3,13 +3,14 @@
 A write is carried out by the operations of live collections, on a state of just the documents that it
 concerns, which are read from the engine; what these have become goes back there. Before that the position of
 the write is noted as pending, and after it as done, so that no two writes have one, also where a server ends
-between the two. What is counted of terms moves with each write. Where the engine fails in the middle, it is
-counted anew, since nobody knows which part was carried out.
+between the two. What is counted of terms moves with each write, and is kept in the engine now and then. Where
+the engine fails in the middle, it is counted anew, since nobody knows which part was carried out.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +20,14 @@ import numpy as np
 from tercet.cluster.backends.candidates import DOCUMENTS_AT_ONCE, matching_documents
 from tercet.cluster.backends.catalog import EngineCatalog
 from tercet.cluster.backends.engine import Engine, WrittenEngineCollection
+from tercet.cluster.backends.kept_statistics import KeptStatistics
 from tercet.cluster.backends.records import lacking, stored
 from tercet.cluster.backends.snapshot import EngineSnapshot
 from tercet.cluster.backends.terms import Statistics, counted
 from tercet.cluster.backends.written_rows import engine_documents
 from tercet.index.candidates import Document
 from tercet.index.catalog.layout import EMPTY_NAME
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.settings import CollectionSettings, require_kept
 from tercet.index.documents.checked import CheckedDocuments
 from tercet.index.documents.conditions import Condition, checked_condition
@@ -43,6 +46,9 @@ from tercet.index.segments.segment import Segment
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Representations
 from tercet.service.exceptions import BackendError
+
+KEEP_SECONDS = 60.0  # between two keepings of what is counted
+KEEP_SHARE = 0.05  # of the time, that these may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,9 @@ class WrittenCollection:
         self._name = name
         self._lock = threading.RLock()
         self._known: _State | None = None
+        self._statistics = KeptStatistics(engine, name)
+        self._kept: tuple[Lineage | None, int] | None = None
+        self._keep_at = 0.0
 
     @property
     def known(self) -> EngineSnapshot | None:
@@ -113,6 +122,22 @@ class WrittenCollection:
                 self._require_newest()
             finally:
                 self._lock.release()
+
+    def keep_statistics(self, *, last: bool = False) -> None:
+        """Keeps in the engine what is counted, for the next opening, if that is new and it is time to.
+
+        last: it is, as nothing comes after this.
+        """
+        state, started = self._known, time.monotonic()
+        if state is None or state.pending or not state.statistics.of_content:
+            return
+        settings, position = state.collection.settings, state.position
+        if (settings.lineage, position) == self._kept or not (last or started >= self._keep_at):
+            return
+        self._statistics.keep(settings, position, state.statistics)
+        self._kept = settings.lineage, position
+        seconds = time.monotonic() - started
+        self._keep_at = started + max(KEEP_SECONDS, seconds / KEEP_SHARE)
 
     def reaches(self, position: int) -> bool:
         """Whether searches find what was written up to a position. Raises PositionLostError."""
@@ -211,6 +236,7 @@ class WrittenCollection:
         """Removes the collection, once no write is under way."""
         with self._lock:
             self._catalog.delete(self._require_newest().collection.settings)
+            self._statistics.forget()
             self._known = None
 
     def _write(self, steps: Steps, key: WriteKey | None, tokens: int = 0) -> Written:
@@ -281,7 +307,11 @@ class WrittenCollection:
         # Before it is counted: a later write is seen then, and so is the end of one under way.
         position, pending = self._catalog.position(self._name)
         self._catalog.forget_keys(self._name)
-        state = self._known = _State.of(collection, position, counted(collection), pending=pending)
+        kept = None if pending else self._statistics.of(settings, position)
+        if kept is not None:
+            self._kept = settings.lineage, position
+        statistics = counted(collection) if kept is None else kept
+        state = self._known = _State.of(collection, position, statistics, pending=pending)
         return state
 
     def _require_newest(self) -> _State:

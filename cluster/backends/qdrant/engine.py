@@ -140,6 +140,8 @@ class QdrantEngine:
     def remove_records(self, group: str, keys: Sequence[str]) -> None:
         """See the protocol."""
         ids: list[Any] = [_record_id(group, key) for key in keys]
+        if not ids:  # which Qdrant refuses
+            return
         with answering(qdrant_errors(self.name)):
             self._client.delete(RECORDS, models.PointIdsList(points=ids), ordering=STRONG)
 

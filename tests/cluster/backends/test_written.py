@@ -285,3 +285,39 @@ def test_what_an_engine_cannot_hold_is_refused_before_anything_is_written(
         with pytest.raises(NotInBackendError, match="merging is not offered"):
             notes.begin_merge()
     collections.close()
+
+
+@pytest.mark.slow
+def test_what_is_counted_is_kept_for_the_next_server(
+    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("tercet.cluster.backends.kept_statistics.PART_BYTES", 100)
+    first = EngineCollections(engine)
+    first.create("notes", settings)
+    put(first, tiny, TEXTS)
+    with first.writing("notes") as notes:
+        notes.keep_statistics()
+    group = "statistics notes"
+    assert len(engine.records(group)) > 2
+
+    def count_nothing(collection: Any) -> Any:
+        raise AssertionError("its documents are read")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tercet.cluster.backends.written.counted", count_nothing)
+        with EngineCollections(engine).writing("notes") as notes:
+            assert notes.position == 1
+    with EngineCollections(engine).writing("notes") as notes:
+        check_counts(notes)
+        notes.put([Document("e", "hot hot tea")], encode(tiny, ["hot hot tea"], "document"))
+        check_counts(notes)
+    with EngineCollections(engine).writing("notes") as notes:
+        check_counts(notes)  # they were kept before the last write
+        notes.keep_statistics()
+    parts = [key for key in engine.records(group) if key != "newest"]
+    assert all(key.startswith("2.") for key in parts)
+    engine.put_records({group: {parts[0]: engine.records(group)[parts[1]]}})
+    with EngineCollections(engine).writing("notes") as notes:
+        check_counts(notes)  # a part is another's
+        notes.remove()
+    assert engine.records(group) == {}
