@@ -40,6 +40,12 @@ class FaultProxy:
         self._server = await asyncio.start_server(self._connect, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
+    def lead_to(self, port: int) -> None:
+        """Leads to another server from now on; connections that there are end."""
+        self._target_port = port
+        for writer in self._writers:
+            _reset(writer)
+
     def close(self) -> None:
         """Refuses connections and resets those that there are."""
         if self._server is not None:
