@@ -1,4 +1,4 @@
-"""The checker of histories, by which `tests/endurance/cluster/ledgers.py` judges: it must find what is wrong."""
+"""The checker of histories by which `tests/endurance/cluster/ledgers.py` judges must find what is wrong."""
 
 from __future__ import annotations
 
