@@ -56,5 +56,5 @@ def _over_http(settings: Settings) -> ShardedCollections:
     if not is_map(settings.shards):
         return ShardedCollections(fleet_of(servers_of_shards(settings.shards)), connections)
     followed = FollowedMap(open_store(settings.shards[0]), settings.follow_seconds, fleet_of)
-    fleet, version = followed.first()
-    return ShardedCollections(fleet, connections, followed, version)
+    fleet, shards = followed.first()
+    return ShardedCollections(fleet, connections, followed, shards)
