@@ -69,7 +69,7 @@ class MapServers:
     def receive(self, folders: Sequence[str | None]) -> list[Moved | None]:
         """Has each that is to receive documents fetch them from their folder; None of others."""
         asks = {number: {"folder": folder} for number, folder in enumerate(folders) if folder is not None}
-        answers = self._asked_some("POST", "receive", asks)
+        answers = self._asked_some("POST", "receive", asks) if asks else {}
         with self._reading():
             return [Moved(**answers[each]) if each in answers else None for each in range(len(folders))]
 

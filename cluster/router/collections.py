@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 SEARCH_THREADS = 64  # they wait for shards rather than compute
 LOOKING_THREADS = 4
 FORGOTTEN_SECONDS = 3600.0
-LOOKING_AGAIN_SECONDS = 0.05  # between two looks for a newer map that is waited for
+LOOKING_AGAIN_SECONDS = 0.1  # between two looks for a newer map that is waited for
 SETTLING_SECONDS = 10.0  # for so long at most a search waits for shards to be what a newer map says
 SETTLING_PAUSE_SECONDS = 0.02
 
@@ -297,6 +297,7 @@ class ShardedCollections:
         while self._followed is not None and self._shards is shards and time.monotonic() < until:
             shards.fleet.loop.call(self._wanted.set)
             time.sleep(SETTLING_PAUSE_SECONDS)
+        shards.left.clear()
         return self._shards
 
     def _target_over(

@@ -15,7 +15,7 @@ from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.refusals import is_of_server
 from tercet.cluster.shards.servers import WRITER, Ask
-from tercet.index.errors import CollectionFencedError, InvalidQueryError, SearchIndexError
+from tercet.index.errors import CollectionMovedError, InvalidQueryError, SearchIndexError
 from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.exceptions import BegunAgainError, RelayedError, ShardFailedError
 from tercet.service.load.deadlines import Deadline, within
@@ -135,7 +135,7 @@ class FanOut:
                     raise answer
                 answers[shard] = self._read(shard, answer, read, of_writer=of_writer)
             except Exception as error:
-                if isinstance(error, CollectionFencedError):
+                if isinstance(error, CollectionMovedError):
                     raise BegunAgainError(str(error)) from None
                 if isinstance(error, RelayedError) and error.code == "invalid_query":
                     raise InvalidQueryError(str(error)) from None

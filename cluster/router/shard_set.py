@@ -14,6 +14,7 @@ from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.map import ShardMap
 from tercet.cluster.shards.placement import Placement
+from tercet.cluster.shards.servers import WRITER
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +56,5 @@ class ShardSet:
 
         for number, shard in enumerate(self.fleet.servers):
             tag = self.placement.part("", number).tag
-            for client in shard.clients:
-                client.expect_part(tag, refused)
+            for server, client in enumerate(shard.clients):  # replicas follow their writing server
+                client.expect_part(tag, refused if server == WRITER else lambda: None)

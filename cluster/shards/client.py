@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import orjson
 
 from tercet.cluster.shards.refusals import failure_of, reading, refusal_of
-from tercet.index.errors import CollectionFencedError
+from tercet.index.errors import CollectionMovedError
 from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import CallFailedError, ShardFailedError
 from tercet.service.http.checksums import HEADER, request_checksums, sound_answer
@@ -182,7 +182,7 @@ class ShardClient:
             failure = failure_of(self.name, error)
             self._observer.failed(self.name, failure)
             raise failure from None
-        except CollectionFencedError:
+        except CollectionMovedError:
             self._refused()
             raise
         except Exception as error:

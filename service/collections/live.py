@@ -206,7 +206,7 @@ class LiveCollections:
         """The collection, opened to be written to, and not closed meanwhile.
 
         Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
-        build writes it, CollectionFencedError where a router takes it for another part, DamagedIndexError, or
+        build writes it, CollectionMovedError where a router takes it for another part, DamagedIndexError, or
         StorageError.
         """
         with self._in(name, OpenedCollection.writing) as live:

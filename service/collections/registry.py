@@ -149,7 +149,7 @@ class CollectionRegistry:
         Whoever asks at the same time shares one look at the files, which begins after all of them asked.
 
         Raises as `snapshot` does; DamagedIndexError for damaged ones that are asked for, too, and
-        CollectionFencedError where a router takes the collection for another part.
+        CollectionMovedError where a router takes the collection for another part.
         """
         target = await self._looks[defaults, effort](name)
         if not isinstance(target, SearchTarget):
