@@ -22,7 +22,7 @@ from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.router.snapshot import ShardedSnapshot
 from tercet.cluster.router.writer import ShardedWriter
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.map import ShardMap
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.positions import Positions
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.settings import CollectionSettings
@@ -63,12 +63,13 @@ class ShardedCollections:
         fleet: Fleet,
         connections: HttpConnections | None = None,
         followed: FollowedMap | None = None,
-        shards: ShardMap | None = None,
+        placement: Placement | None = None,
+        version: int = 0,
     ) -> None:
         """connections: to the shards, if they are reached over HTTP; followed: the map that says
-        which these are, where it may change; shards: that map as it is.
+        which these are, where it may change; placement, version: of that map.
         """
-        self._shards = ShardSet.of(fleet, shards)
+        self._shards = ShardSet.of(fleet, placement, version)
         self._connections = connections
         self._followed = followed
         self._following: asyncio.Task[None] | None = None

@@ -75,7 +75,7 @@ class FollowedMap:
             shard_map.version,
             ", ".join(map(SERVERS.join, servers)),
         )
-        return ShardSet.of(fleet, shard_map)
+        return ShardSet.of(fleet, shard_map.placement, shard_map.version)
 
     def _require_settled(self, shard_map: ShardMap, answers: Sequence[Any]) -> None:
         """Raises SettingsError where a shard is not what the map says, as for a moment while it settles."""

@@ -12,7 +12,6 @@ from tercet.cluster.router.collection import KnownCollection
 from tercet.cluster.router.position_waits import PositionWaits
 from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.map import ShardMap
 from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.servers import WRITER
 
@@ -35,12 +34,11 @@ class ShardSet:
     left: Event = field(default_factory=Event)
 
     @staticmethod
-    def of(fleet: Fleet, shards: ShardMap | None = None) -> ShardSet:
-        """One of which nothing is known yet. shards: the map that names them."""
+    def of(fleet: Fleet, placement: Placement | None = None, version: int = 0) -> ShardSet:
+        """One of which nothing is known yet. placement: of the map; without one that of a new collection."""
         positions, aliases = KnownPositions(len(fleet)), ShardedAliases(fleet)
-        placement = Placement.evenly(len(fleet)) if shards is None else shards.placement
+        placement = placement or Placement.evenly(len(fleet))
         catalog = ShardedCatalog(fleet, placement, aliases, positions)
-        version = 0 if shards is None else shards.version
         return ShardSet(
             fleet, placement, version, aliases, catalog, positions, PositionWaits(fleet, positions)
         )
