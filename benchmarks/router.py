@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.recording import ROOT, dated, machine, write
 from benchmarks.serving.cranfield import texts_of
 from benchmarks.serving.server import Server, serving
-from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import Document
 from tercet.ingest.target import open_or_create
 from tercet.models.checkpoint import ENGLISH
@@ -53,7 +53,7 @@ def build(folders: Sequence[Path], texts: Sequence[str]) -> None:
     parts = [encode(encoder, texts[start : start + 256]) for start in range(0, len(texts), 256)]
     encoded = Representations.concatenate(parts)
     ids = [str(row) for row in range(len(texts))]
-    places = shards_of(ids, SHARDS)
+    places = Placement.evenly(SHARDS).shards_of(ids)
     rows = [np.arange(len(ids)), *(np.flatnonzero(places == shard) for shard in range(SHARDS))]
     for folder, own in zip(folders, rows, strict=True):
         collection, _ = open_or_create(folder / "collections", NAME, encoder.info, {})

@@ -11,6 +11,7 @@ SearchIndexError
 ├── BackupNotFoundError
 ├── CollectionBusyError       another writer holds the collection
 ├── CollectionFencedError     it takes no writes, as it moves to other servers
+│   └── CollectionMovedError  it has other documents than who asks knows of
 ├── WriterReplacedError       another server writes it by now
 ├── FingerprintMismatchError  searched or written with another encoder
 ├── InvalidFieldError         a field cannot be declared as it is said
@@ -89,6 +90,10 @@ class CollectionBusyError(SearchIndexError):
 
 class CollectionFencedError(SearchIndexError):
     """The collection takes no writes here, as it moves to other servers; nothing was written."""
+
+
+class CollectionMovedError(CollectionFencedError):
+    """The collection is another part of one over shards than whoever asks takes it for; nothing was done."""
 
 
 class WriterReplacedError(SearchIndexError):

@@ -43,7 +43,8 @@ def reshard(
         str | None,
         typer.Option(
             metavar="URL[,URL…]",
-            help="The servers of the new shards, in order, for the map; replicas behind each as http://a|http://b.",
+            help="The servers of all shards to be, in order, for the map; replicas behind each as "
+            "http://a|http://b. With --live those that have a shard go on with it.",
             show_default=False,
         ),
     ] = None,
@@ -51,7 +52,8 @@ def reshard(
         bool,
         typer.Option(
             "--live",
-            help="Writes go on: shards publish and fetch by themselves, and hold writes for the last step.",
+            help="Writes go on: shards publish and fetch by themselves, and hold writes for the last step. "
+            "Only what leaves a shard is copied.",
         ),
     ] = False,
     abort: Annotated[
@@ -112,6 +114,8 @@ def reshard(
                     for folder, documents in zip(done.folders, done.documents, strict=True)
                 ],
                 "divided_segments": done.divided,
+                "moved_documents": done.moved_documents,
+                "moved_bytes": done.moved_bytes,
                 "held_seconds": done.held_seconds,
             }
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import Document
 from tercet.index.documents.id_register import IdRegister
 from tercet.index.documents.store import encode_document
@@ -43,18 +43,21 @@ class _Filling:
 
 
 def blocks_of(
-    documents: Iterable[Document], shards: int, most: int = BLOCK_DOCUMENTS, size_bytes: int = BLOCK_BYTES
+    documents: Iterable[Document],
+    placement: Placement,
+    most: int = BLOCK_DOCUMENTS,
+    size_bytes: int = BLOCK_BYTES,
 ) -> Iterator[Block]:
     """Documents divided among the shards, in blocks of at most so many documents, and about so many bytes.
 
     Raises DuplicateDocumentError where an id is there twice, InvalidDocumentError, and what reading raises.
     """
-    size_bytes = min(size_bytes, WAITING_BYTES // shards)
-    filling, ids = [_Filling() for _ in range(shards)], IdRegister()
+    size_bytes = min(size_bytes, WAITING_BYTES // placement.shards)
+    filling, ids = [_Filling() for _ in range(placement.shards)], IdRegister()
     for document in documents:
         id, content = encode_document(document)
         ids.add([id])
-        shard = shard_of(document.id, shards)
+        shard = placement.shard_of(document.id)
         block = filling[shard]
         block.lines.append(b'{"id":' + orjson.dumps(document.id) + b"," + content[1:])
         block.size_bytes += len(block.lines[-1])

@@ -18,12 +18,12 @@ from tercet.cluster.building.settings import ShardedBuild, kept_settings, new_se
 from tercet.cluster.objects.opening import open_store, require_creation
 from tercet.cluster.objects.store import ObjectStore
 from tercet.cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.work.executor import Executor
 from tercet.cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
 from tercet.cluster.work.present import present_settings
 from tercet.cluster.work.publishing import publish_shard
 from tercet.cluster.work.records import agreed
-from tercet.index.catalog.lineage import ShardPart
 from tercet.index.catalog.manifest import SegmentEntry
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.dense.kinds import NO_VECTORS, DenseKind, collection_kind, usual_memory_bytes
@@ -107,6 +107,7 @@ class _Sharded:
         self._progress = progress
         self._cancelled = cancelled
         self._former = newest_map(store)
+        self._placement = Placement.evenly(build.shards)
         self._total: int | None = None
         self._documents = self._tokens = self._skipped = 0
 
@@ -167,7 +168,7 @@ class _Sharded:
 
     def _cut(self, reader: DocumentReader, folder: ObjectStore, there: set[str]) -> Iterator[_Cut]:
         """Puts the source's documents on the store, in blocks, but for those that are there or encoded."""
-        for block in blocks_of(reader, self._build.shards):
+        for block in blocks_of(reader, self._placement):
             name = block.name
             if not there & {block_path(name), part_path(name)}:
                 agreed(folder, block_path(name), block.content)
@@ -217,10 +218,10 @@ class _Sharded:
         places = []
         for number, segments in enumerate(shards):
             folder = begun.shard(number)
-            part = ShardPart(begun.generation, number, len(shards))
-            publish_shard(self._store.below(folder), begun.settings, segments, part)
+            lineage = begun.lineage(number, self._placement.part(begun.generation, number))
+            publish_shard(self._store.below(folder), begun.settings, segments, lineage)
             places.append(ShardPlace.of_servers(folder, servers[number] if servers else ()))
-        return publish_map(self._store, self._build.name, places, self._former)
+        return publish_map(self._store, self._build.name, places, self._placement, self._former)
 
     def _count(self, part: Part) -> None:
         self._documents += part.segment.documents

@@ -1,9 +1,11 @@
 """Moves a collection to other shards while it is searched and written, from servers to servers.
 
-Most is copied while writes go on. For the last of it the present shards refuse writes, durably, for the
-version of the map that is to come; routers hold these until they know the map. Whoever publishes that version
-decides: the move, or who gives it up by naming the same shards once more, and lets them write again. So no
-write is acknowledged by a shard after it was copied for the last time.
+Servers that have a shard already go on with it, and give or get buckets. Most is copied while writes go on.
+For the last of it the present shards refuse writes, durably, for the version of the map that is to come;
+routers hold these until they know the map. Whoever publishes that version decides: the move, or who gives it
+up by naming the same shards once more. So no write is acknowledged by a shard after it was copied for the
+last time. Then the servers settle: each is what the map says of it, and takes writes again. Routers take the
+map up once all are.
 """
 
 from __future__ import annotations
@@ -38,24 +40,30 @@ def reshard_live(
     progress: Callable[[ReshardProgress], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> ReshardReport:
-    """Brings so many new servers up to what the present ones have, and has the map name them.
+    """Has a collection lie on these servers, and the map name them.
 
-    servers: of each new shard in order, the writing one first. say: is told of each step. A call after one
-    that was killed goes on; one after its end changes nothing. Raises ServersError, and as `reshard`; then
-    the present shards take writes as before, unless they could not be told: `give_up` tells them.
+    servers: of each shard in order, the writing one first; those that have a present shard keep what stays in
+    it. say: is told of each step. A call after one that was killed goes on; one after its end changes
+    nothing. Raises ServersError, and as `reshard`; then the present shards take writes as before, unless they
+    could not be told: `give_up` tells them.
     """
     store, former = required_map(url)
     if [place.servers for place in former.shards] == list(map(tuple, servers)):
+        opened(_named(store, former), former.collection).settle(former)  # where a former call did not end
         folders = tuple(place.snapshots for place in former.shards)
         documents = tuple(required_snapshot(store.below(folder)).manifest.documents for folder in folders)
         return ReshardReport(former.collection, former, folders, documents, 0, 0)
-    present = _present(store, former, servers)
+    present, next = _named(store, former), [writing for writing, *_ in servers]
+    goes_on = [present.index(url) if url in present else None for url in next]
+    _require_new(former, servers, goes_on)
     name, version = former.collection, former.version + 1
-    old, new = opened(present, name), opened([writing for writing, *_ in servers], name)
+    old = opened(present, name)
+    new = opened([url for url, each in zip(next, goes_on, strict=True) if each is None], name)
     _require_alone(old.collections(), name, "the present shards also have")
     _require_alone(new.collections(), name, "the new servers have")
-    move = Resharding(store, former, shards, executor, progress)
-    steps = _Steps(move, former, old, new, version, say)
+    _require_parts(old, former, goes_on)
+    move = Resharding(store, former, goes_on, executor, progress)
+    steps = _Steps(move, former, old, new, opened(next, name), version, say)
     steps.copy()
     try:
         held_seconds = steps.move(servers)
@@ -68,12 +76,12 @@ def reshard_live(
 
 def give_up(store: ObjectStore, opened: Opening) -> ShardMap:
     """Names the present shards once more, so that a move which is under way cannot end, and has them take
-    writes again. Raises ClusterError or ServiceError; a repeat goes on.
+    writes again, as what the map says of them. Raises ClusterError or ServiceError; a repeat goes on.
     """
     present = newest_map(store)
     assert present is not None  # noqa: S101 - whoever calls has read it
-    claimed = publish_map(store, present.collection, present.shards, present)
-    opened(_named(store, claimed), claimed.collection).lift(claimed.version)
+    claimed = publish_map(store, present.collection, present.shards, present.placement, present)
+    opened(_named(store, claimed), claimed.collection).settle(claimed)
     return claimed
 
 
@@ -86,6 +94,7 @@ class _Steps:
         former: ShardMap,
         old: MapServers,
         new: MapServers,
+        all: MapServers,
         version: int,
         say: Callable[[str], None],
     ) -> None:
@@ -93,6 +102,7 @@ class _Steps:
         self._former = former
         self._old = old
         self._new = new
+        self._all = all
         self._version = version
         self._say = say
 
@@ -102,8 +112,8 @@ class _Steps:
             began = time.monotonic()
             self._say("The present shards publish what they have, and it is divided...")
             self._publish()
-            self._say("The new shards fetch it...")
-            self._new.bring(self._move.folders, self._version)
+            self._say("The shards that it goes to fetch it...")
+            self._fetch()
             if time.monotonic() < began + SHORT_SECONDS:
                 break
 
@@ -124,7 +134,7 @@ class _Steps:
         for alias, collections in self._old.aliases().items():
             if collections == [self._former.collection]:
                 self._new.put_alias(alias, collections)
-        self._move.switch(servers)
+        self._all.settle(self._move.switch(servers))
         return time.monotonic() - began
 
     def _publish(self) -> list[int]:
@@ -133,27 +143,50 @@ class _Steps:
         self._move.catch_up()
         return [each.position for each in pushed]
 
+    def _fetch(self) -> dict[int, int]:
+        """Has new servers bring what was divided, and others receive it; the documents of each."""
+        brought = self._new.bring(list(self._move.new.values()), self._version)
+        found = {number: each.documents for number, each in zip(self._move.new, brought, strict=True)}
+        received = self._all.receive(self._move.received)
+        return found | {number: each.documents for number, each in enumerate(received) if each is not None}
+
     def _require_whole(self) -> None:
-        """The new servers have all that was divided. Raises ServersError."""
-        brought = self._new.bring(self._move.folders, self._version)
-        documents = [each.documents for each in brought]
-        if documents != list(self._move.report.documents):
+        """The servers have all that was divided. Raises ServersError."""
+        fetched, coming = self._fetch(), self._move.coming
+        documents = [fetched.get(number, 0) for number in range(len(coming))]
+        if documents != list(coming):
             raise ServersError(
-                f"the new shards have {documents} documents, and {list(self._move.report.documents)} were "
-                "divided; are their servers empty, and their snapshot_store the URL of this collection?"
+                f"the shards have fetched {documents} documents, and {list(coming)} were divided; are new "
+                "servers empty, and is the snapshot_store of all the URL of this collection?"
             )
 
 
-def _present(store: ObjectStore, former: ShardMap, servers: Sequence[Sequence[str]]) -> list[str]:
-    """The present shards' writing servers. Raises ServersError where these cannot move to the new ones."""
-    present = _named(store, former)
+def _require_new(former: ShardMap, servers: Sequence[Sequence[str]], goes_on: Sequence[int | None]) -> None:
+    """Raises ServersError where a server of a new shard has a present one."""
+    present = {url for place in former.shards for url in place.servers}
     both = sorted(
-        {url for place in former.shards for url in place.servers}
-        & {url for shard in servers for url in shard}
+        present & {url for shard, each in zip(servers, goes_on, strict=True) if each is None for url in shard}
     )
     if both:
-        raise ServersError(f"{both[0]} has a present shard, so it cannot have a new one; give another server")
-    return present
+        raise ServersError(
+            f"{both[0]} follows a present shard, so it cannot have a new one; give another server, or name "
+            "first the one that it follows"
+        )
+
+
+def _require_parts(old: MapServers, former: ShardMap, goes_on: Sequence[int | None]) -> None:
+    """Raises ServersError where servers have not the parts that the map says. One of an older release may
+    tell nothing, where it does not go on.
+    """
+    for number, part in enumerate(old.parts()):
+        if part is None and number not in goes_on:
+            continue
+        if part is None or part != former.placement.part(part.collection, number):
+            raise ServersError(
+                f"shard {number} is not the part of the collection that version {former.version} of the map "
+                "says: run the command again that published the map, with its servers; or give servers that "
+                "are new, where an older release made the collection"
+            )
 
 
 def _named(store: ObjectStore, found: ShardMap) -> list[str]:

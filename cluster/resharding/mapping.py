@@ -8,7 +8,7 @@ from tercet.cluster.objects.opening import open_store, require_creation
 from tercet.cluster.resharding.errors import ServersError
 from tercet.cluster.resharding.servers import Opening
 from tercet.cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
-from tercet.index.catalog.lineage import ShardPart
+from tercet.cluster.shards.placement import Placement
 
 ID_DIGITS = 8  # of the collection's id, in the names of the shards' folders
 
@@ -33,9 +33,9 @@ def map_collection(url: str, name: str, servers: Sequence[Sequence[str]], opened
     shards = opened([writing for writing, *_ in servers], name)
     parts = shards.parts()
     first = parts[0]
-    if first is None or parts != [
-        ShardPart(first.collection, number, len(servers)) for number in range(len(servers))
-    ]:
+    has_buckets = first is not None and first.buckets is not None
+    placement = Placement.evenly(len(servers)) if has_buckets else Placement(len(servers), None)
+    if first is None or parts != [placement.part(first.collection, each) for each in range(len(servers))]:
         said = ", ".join("none" if part is None else f"{part.number} of {part.of}" for part in parts)
         raise ServersError(
             f"the servers have these parts of collection {name!r}: {said}; name all of its shards, in the "
@@ -43,4 +43,4 @@ def map_collection(url: str, name: str, servers: Sequence[Sequence[str]], opened
         )
     folders = [f"shards/{first.collection[:ID_DIGITS]}-{number}" for number in range(len(servers))]
     shards.push(folders)
-    return publish_map(store, name, list(map(ShardPlace.of_servers, folders, servers)), None)
+    return publish_map(store, name, list(map(ShardPlace.of_servers, folders, servers)), placement, None)

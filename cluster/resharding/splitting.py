@@ -1,4 +1,4 @@
-"""Divides the documents of a published segment among new shards: one segment in each.
+"""Divides the documents of a published segment among shards: one segment for each that gets some.
 
 Rows go over as they are stored, deleted ones too, in order. So what is deleted later is marked in the new
 segments without writing them again.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tercet.cluster.objects.opening import open_store
-from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.snapshots.published import file_path
 from tercet.cluster.work.executor import Worker
 from tercet.cluster.work.records import agreed, recorded
@@ -67,7 +68,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What a source of a name has become in each new shard, None where none of its documents belongs."""
+    """What a source of a name has become in each shard, None where none of its documents comes to it."""
 
     source: str
     segments: tuple[SegmentEntry | None, ...]
@@ -96,14 +97,18 @@ def split_path(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """The work of dividing sources. url: of the collection; folder: of the work, below that; shards: the new
-    ones' folders; present: the settings that the sources are of, settings: those of the new ones; kind: the
-    dense kind of the whole; mark: what the new segments' ids end with.
+    """The work of dividing sources. url: of the collection; folder: of the work, below that; shards: a folder
+    for what comes to each shard; placement: over these; staying: by the folder of a present shard, which of
+    them it goes on as, so that its own documents stay where they are; present: the settings that the sources
+    are of, settings: those of the new ones; kind: the dense kind of the whole; mark: what the new segments'
+    ids end with.
     """
 
     url: str
     folder: str
     shards: tuple[str, ...]
+    placement: Placement
+    staying: Mapping[str, int]
     present: CollectionSettings
     settings: CollectionSettings
     kind: DenseKind
@@ -153,7 +158,7 @@ class Splitter:
     def _shards_of(self, segment: Segment) -> Int64:
         """The new shard of each row, int64[N]."""
         ids = segment.documents.ids.take(np.arange(len(segment)))
-        return shards_of([id.decode() for id in ids], len(self._work.shards))
+        return self._work.placement.shards_of([id.decode() for id in ids])
 
     def _divided(self, source: Source, segment: Segment, shards: Int64) -> Split:
         entries = (self._written(source, segment, shards, number) for number in range(len(self._work.shards)))
@@ -162,7 +167,7 @@ class Splitter:
     def _written(self, source: Source, segment: Segment, shards: Int64, number: int) -> SegmentEntry | None:
         """The rows of one new shard as a segment, which is uploaded."""
         rows = np.flatnonzero(shards == number)
-        if not len(rows):
+        if not len(rows) or self._work.staying.get(source.shard) == number:
             return None
         store, id = self._store.below(self._work.shards[number]), f"{source.rows_name}-{self._work.mark}"
         return write_segment(store, rows_in_parts(segment, rows), self._work.settings, self._work.kind, id)

@@ -13,6 +13,7 @@ from tercet.cluster.router.shard_map import is_map
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardAccess, ShardClient
 from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.placement import Placement
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.remote.http import HttpTransport
@@ -26,16 +27,18 @@ def create_router_app(
     encoder: Encoder | None = None,
     transports: Sequence[Transport] = (),
     worker_transport: Transport | None = None,
+    placement: Placement | None = None,
 ) -> FastAPI:
     """The server before its shards.
 
     encoder: one that is loaded already; transports: the ways to the shards, by default HTTP to those of the
-    settings; worker_transport: how encoder workers are reached, by default by HTTP.
+    settings; worker_transport: how encoder workers are reached, by default by HTTP; placement: of the map
+    that names the shards behind transports, if one does.
     """
     if transports:
         seconds = settings.shards_timeout_seconds
         fleet = Fleet([ShardClient(transport, seconds) for transport in transports], Loop())
-        collections = ShardedCollections(fleet)
+        collections = ShardedCollections(fleet, placement=placement)
     else:
         collections = _over_http(settings)
     return create_app(settings, encoder, served=collections.served, worker_transport=worker_transport)
@@ -56,5 +59,5 @@ def _over_http(settings: Settings) -> ShardedCollections:
     if not is_map(settings.shards):
         return ShardedCollections(fleet_of(servers_of_shards(settings.shards)), connections)
     followed = FollowedMap(open_store(settings.shards[0]), settings.follow_seconds, fleet_of)
-    fleet, version = followed.first()
-    return ShardedCollections(fleet, connections, followed, version)
+    fleet, shards = followed.first()
+    return ShardedCollections(fleet, connections, followed, shards.placement, shards.version)

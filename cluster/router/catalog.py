@@ -17,11 +17,12 @@ from tercet.cluster.router.aliases import ShardedAliases
 from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import READ, Fleet
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.refusals import lost_here, reading
 from tercet.cluster.shards.servers import WRITER, Ask, ShardServers
 from tercet.index.catalog.alike import united_settings
 from tercet.index.catalog.defaults import SearchDefaults
-from tercet.index.catalog.lineage import Lineage, ShardPart
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.settings import CollectionSettings, check_collection_name
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import CollectionExistsError, CollectionNotFoundError, SearchIndexError
@@ -67,8 +68,11 @@ class ShardedStatistics:
 class ShardedCatalog:
     """Its methods wait for shards, and are for threads other than that of the event loop."""
 
-    def __init__(self, fleet: Fleet, aliases: ShardedAliases, known: KnownPositions) -> None:
+    def __init__(
+        self, fleet: Fleet, placement: Placement, aliases: ShardedAliases, known: KnownPositions
+    ) -> None:
         self._fleet = fleet
+        self._placement = placement
         self._aliases = aliases
         self._known = known
 
@@ -116,7 +120,7 @@ class ShardedCatalog:
         made: dict[int, bool] = {}
 
         def created(number: int) -> Ask[tuple[bool, str]]:
-            part = replace(lineage, part=ShardPart(id, number, shards))
+            part = replace(lineage, part=self._placement.part(id, number))
             record = settings_record(replace(settings, lineage=part))
             body = {**record, "codebook": codebook_text(settings), "claims": number == 1}
 

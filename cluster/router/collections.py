@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -16,10 +17,12 @@ from tercet.cluster.router.collection import KnownCollection, View
 from tercet.cluster.router.descriptions import described
 from tercet.cluster.router.followed_map import FollowedMap
 from tercet.cluster.router.resharding_writer import ReshardingWriter
+from tercet.cluster.router.shard_parts import MisplacedShardError
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.router.snapshot import ShardedSnapshot
 from tercet.cluster.router.writer import ShardedWriter
 from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.positions import Positions
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.settings import CollectionSettings
@@ -41,7 +44,9 @@ Result = TypeVar("Result")
 SEARCH_THREADS = 64  # they wait for shards rather than compute
 LOOKING_THREADS = 4
 FORGOTTEN_SECONDS = 3600.0
-LOOKING_AGAIN_SECONDS = 0.2  # between two looks for a newer map that is waited for
+LOOKING_AGAIN_SECONDS = 0.1  # between two looks for a newer map that is waited for
+SETTLING_SECONDS = 10.0  # for so long at most a search waits for shards to be what a newer map says
+SETTLING_PAUSE_SECONDS = 0.02
 
 log = logging.getLogger("tercet")
 
@@ -58,12 +63,13 @@ class ShardedCollections:
         fleet: Fleet,
         connections: HttpConnections | None = None,
         followed: FollowedMap | None = None,
+        placement: Placement | None = None,
         version: int = 0,
     ) -> None:
         """connections: to the shards, if they are reached over HTTP; followed: the map that says
-        which these are, where it may change; version: of that map.
+        which these are, where it may change; placement, version: of that map.
         """
-        self._shards = ShardSet.of(fleet, version)
+        self._shards = ShardSet.of(fleet, placement, version)
         self._connections = connections
         self._followed = followed
         self._following: asyncio.Task[None] | None = None
@@ -107,6 +113,7 @@ class ShardedCollections:
         """Takes the running event loop to ask shards from, and begins to follow the map."""
         self._shards.fleet.loop.take()
         if self._followed is not None:
+            self._shards.expect_parts(self._wanted.set)
             self._following = asyncio.create_task(self._follow(self._followed), name="map")
 
     async def stop(self) -> None:
@@ -262,6 +269,7 @@ class ShardedCollections:
             try:
                 taken = await self._map_pool.run(followed.newer, self._shards)
                 if taken.fleet is not self._shards.fleet:
+                    taken.expect_parts(self._wanted.set)
                     for shard in taken.fleet.servers:
                         shard.observe(self._observer)
                 self._shards = taken
@@ -270,7 +278,32 @@ class ShardedCollections:
             await asyncio.sleep(min(followed.pause_seconds, LOOKING_AGAIN_SECONDS))
 
     def _target(self, name: str, how: Reading, defaults: bool, effort: bool) -> SearchTarget[ShardedSnapshot]:
+        """What a search needs. Where shards have other documents by now than this router knows of, it waits
+        for the map that says so.
+        """
         shards = self._shards
+        if shards.left.is_set():
+            shards = self._newer_than(shards, how.deadline)
+        try:
+            return self._target_over(shards, name, how, defaults, effort)
+        except MisplacedShardError:
+            newer = self._newer_than(shards, how.deadline)
+            if newer is shards:
+                raise
+            return self._target_over(newer, name, how, defaults, effort)
+
+    def _newer_than(self, shards: ShardSet, deadline: Deadline) -> ShardSet:
+        """The shards of a newer map, once they are known; these where that takes too long."""
+        until = min(deadline.moment, time.monotonic() + SETTLING_SECONDS)
+        while self._followed is not None and self._shards is shards and time.monotonic() < until:
+            shards.fleet.loop.call(self._wanted.set)
+            time.sleep(SETTLING_PAUSE_SECONDS)
+        shards.left.clear()
+        return self._shards
+
+    def _target_over(
+        self, shards: ShardSet, name: str, how: Reading, defaults: bool, effort: bool
+    ) -> SearchTarget[ShardedSnapshot]:
         names = shards.aliases.collections_of(name, how.deadline)
         own = names[0] if len(names) == 1 else name
         known, fan_out = described(shards, own, how)
@@ -280,7 +313,7 @@ class ShardedCollections:
             view.find(how.snapshot)
         documents = shards.fleet if how.newest else shards.fleet.reading(how.deadline)
         return SearchTarget(
-            ShardedSnapshot(view, documents, how.deadline, several=len(names) > 1),
+            ShardedSnapshot(view, documents, shards.placement, how.deadline, several=len(names) > 1),
             description.defaults if defaults else None,
             description.effort if effort else None,
         )
@@ -303,7 +336,8 @@ def _writer(shards: ShardSet, name: str, deadline: Deadline) -> ShardedWriter:
     def outdated() -> None:
         known.is_stale = True
 
-    return ShardedWriter(shards.fleet, known.description.settings, shards.positions, deadline, outdated)
+    settings = known.description.settings
+    return ShardedWriter(shards.fleet, shards.placement, settings, shards.positions, deadline, outdated)
 
 
 def _written(shards: ShardSet, name: str, deadline: Deadline) -> KnownCollection:

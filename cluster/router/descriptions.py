@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from tercet.cluster.router.catalog import common_fields, with_fields_of_all
 from tercet.cluster.router.collection import KnownCollection
-from tercet.cluster.router.fan_out import FanOut
+from tercet.cluster.router.fan_out import DESCRIPTION, FanOut
 from tercet.cluster.router.shard_parts import require_places, require_unlost
 from tercet.cluster.router.shard_set import ShardSet
+from tercet.cluster.shards.placement import Placement
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.errors import CollectionNotFoundError
 from tercet.index.languages.sample import LanguageSample
@@ -39,10 +40,9 @@ def described(shards: ShardSet, name: str, how: Reading) -> tuple[KnownCollectio
 
 def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     """The collection as all shards describe it."""
-    servers = shards.fleet.servers
-
-    answers = _answers(name, fan_out)
-    require_places(name, fan_out, answers)
+    servers, placement = shards.fleet.servers, shards.placement
+    answers = _answers(name, fan_out, placement)
+    require_places(name, fan_out, placement, answers)
     require_unlost(name, fan_out, answers)
     heard = [(shard, answer) for shard, answer in enumerate(answers) if answer is not None]
     languages = LanguageSample.united([answer.languages for _, answer in heard])
@@ -79,7 +79,7 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     return known
 
 
-def _answers(name: str, fan_out: FanOut) -> list[ShardDescription | None]:
+def _answers(name: str, fan_out: FanOut, placement: Placement) -> list[ShardDescription | None]:
     """What each shard says of the collection, None of one that is lost. Raises CollectionNotFoundError where
     one has not got it, though those that have it are in their places.
     """
@@ -89,14 +89,14 @@ def _answers(name: str, fan_out: FanOut) -> list[ShardDescription | None]:
 
     shards = range(len(fan_out))
     try:
-        return fan_out.ask("description", [b""] * len(shards), read, of_writer=True)
+        return fan_out.ask(DESCRIPTION, [b""] * len(shards), read, of_writer=True)
     except CollectionNotFoundError:
         answers: list[ShardDescription | None] = [None] * len(shards)
         for shard in shards:
             with suppress(CollectionNotFoundError, ShardError, OverloadedError):
                 bodies = [b"" if each == shard else None for each in shards]
-                answers[shard] = fan_out.ask("description", bodies, read, of_writer=True)[shard]
-        require_places(name, fan_out, answers)
+                answers[shard] = fan_out.ask(DESCRIPTION, bodies, read, of_writer=True)[shard]
+        require_places(name, fan_out, placement, answers)
         raise
 
 

@@ -13,7 +13,7 @@ from tercet.cluster.router.pages import ShardedPages, value_key
 from tercet.cluster.router.stored_json import document_from, stored_from
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.placement import shard_of, shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.positions import Positions
 from tercet.cluster.shards.refusals import reading
 from tercet.cluster.shards.servers import Ask
@@ -45,6 +45,7 @@ class ShardedDocuments:
     def __init__(
         self,
         fleet: Fleet,
+        placement: Placement,
         settings: CollectionSettings,
         deadline: Deadline = NO_DEADLINE,
         *,
@@ -55,6 +56,7 @@ class ShardedDocuments:
         """
         self.settings = settings
         self._fleet = fleet
+        self._placement = placement
         self._deadline = deadline
         self._several = several
         self._path = f"/collections/{settings.name}/documents"
@@ -77,7 +79,7 @@ class ShardedDocuments:
         """The stored documents of each id: one at most of each collection."""
         possible = [id for id in ids if is_id(id)]
         asked: dict[int, list[str]] = {}
-        for id, shard in zip(possible, shards_of(possible, len(self._fleet)).tolist(), strict=True):
+        for id, shard in zip(possible, self._placement.shards_of(possible).tolist(), strict=True):
             asked.setdefault(shard, []).append(id)
         answers = self._fleet.require({shard: self._getting(own) for shard, own in asked.items()})
         found: dict[str, list[Document]] = {}
@@ -144,7 +146,7 @@ class ShardedDocuments:
         with reading(self._name_of(id)):
             document, stored = document_from(found), stored_from(found, self.settings)
             shards = len(self._fleet)
-            position = Positions.alone(shard_of(id, shards), int(stored.position), shards)
+            position = Positions.alone(self._placement.shard_of(id), int(stored.position), shards)
         return document, replace(stored, position=str(position))
 
     def _one(self, id: str, query: Mapping[str, str]) -> Any:
@@ -154,7 +156,7 @@ class ShardedDocuments:
         path = f"{self._path}/{quote(id, safe='')}"
         try:
             return self._fleet.one(
-                shard_of(id, len(self._fleet)),
+                self._placement.shard_of(id),
                 lambda shard: shard.json("GET", path, query=query, deadline=self._deadline),
             )
         except DocumentNotFoundError:
@@ -168,7 +170,7 @@ class ShardedDocuments:
 
     def _name_of(self, id: str) -> str:
         """What the shard of a document is called."""
-        return self._fleet.clients[shard_of(id, len(self._fleet))].name
+        return self._fleet.clients[self._placement.shard_of(id)].name
 
     def _query(self, filter: Filter | None) -> dict[str, str]:
         """That of a list of the documents that a filter allows; shards hold it against their fields."""

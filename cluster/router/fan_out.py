@@ -15,13 +15,14 @@ from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.refusals import is_of_server
 from tercet.cluster.shards.servers import WRITER, Ask
-from tercet.index.errors import InvalidQueryError, SearchIndexError
+from tercet.index.errors import CollectionMovedError, InvalidQueryError, SearchIndexError
 from tercet.service.answers.binary import MEDIA_TYPE
-from tercet.service.exceptions import RelayedError, ShardFailedError
+from tercet.service.exceptions import BegunAgainError, RelayedError, ShardFailedError
 from tercet.service.load.deadlines import Deadline, within
 from tercet.service.load.reading import Reading
 from tercet.service.shard.messages import COLLECTIONS
 
+DESCRIPTION = "description"  # the operation that says which part of a collection a shard is
 SHARE = 0.5  # of the time that is left, which a shard may take where others are enough
 SOON_SECONDS = 2.0  # half of which a writing server may take to describe a collection
 
@@ -134,6 +135,8 @@ class FanOut:
                     raise answer
                 answers[shard] = self._read(shard, answer, read, of_writer=of_writer)
             except Exception as error:
+                if isinstance(error, CollectionMovedError):
+                    raise BegunAgainError(str(error)) from None
                 if isinstance(error, RelayedError) and error.code == "invalid_query":
                     raise InvalidQueryError(str(error)) from None
                 unreadable = answer is not error and isinstance(error, ShardFailedError)
@@ -183,7 +186,14 @@ class FanOut:
         async def ask(client: ShardClient) -> bytes:
             path, query = f"{self._path}/{operation}", queries(shard, client.name)
             answer = await client.send(
-                "POST", path, body, MEDIA_TYPE, query=query, deadline=deadline, is_message=True
+                "POST",
+                path,
+                body,
+                MEDIA_TYPE,
+                query=query,
+                deadline=deadline,
+                is_message=True,
+                of_part=operation != DESCRIPTION,
             )
             return answer.body
 

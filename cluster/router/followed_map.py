@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from tercet.cluster.errors import ClusterError
 from tercet.cluster.objects.store import ObjectStore
 from tercet.cluster.router.shard_map import map_at, servers_of
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.map import ShardMap
+from tercet.index.catalog.lineage import Lineage
+from tercet.index.catalog.records import Record
 from tercet.index.errors import SearchIndexError
 from tercet.index.wording import failure_text
-from tercet.service.exceptions import ServiceError
+from tercet.service.exceptions import ServiceError, SettingsError
 from tercet.service.load.deadlines import within
 from tercet.service.settings.server_urls import SERVERS
 from tercet.service.shard.messages import COLLECTIONS
@@ -35,12 +40,10 @@ class FollowedMap:
         self._fleet_of = fleet_of
         self._logged = ""
 
-    def first(self) -> tuple[Fleet, int]:
-        """The shards of the newest map, whether they answer or not, and its version. Raises as `map_at` and
-        `servers_of`.
-        """
+    def first(self) -> tuple[Fleet, ShardMap]:
+        """The shards of the newest map, whether they answer or not. Raises as `map_at` and `servers_of`."""
         shard_map = map_at(self._store)
-        return self._fleet_of(servers_of(self._store, shard_map)), shard_map.version
+        return self._fleet_of(servers_of(self._store, shard_map)), shard_map
 
     def newer(self, present: ShardSet) -> ShardSet:
         """The shards of a newer map, else those that are there, as where that map or one of its shards cannot
@@ -60,17 +63,28 @@ class FollowedMap:
         if shard_map.version <= present.version:
             return present
         servers = servers_of(self._store, shard_map)
-        if servers == [tuple(client.name for client in shard.clients) for shard in present.fleet.servers]:
+        same = [tuple(client.name for client in shard.clients) for shard in present.fleet.servers]
+        if servers == same and shard_map.placement == present.placement:
             return replace(present, version=shard_map.version)
         fleet = self._fleet_of(servers)
         path = f"{COLLECTIONS}/{shard_map.collection}"
-        fleet.all(lambda shard: shard.json("GET", path, deadline=within(ANSWER_SECONDS)))
+        answers = fleet.all(lambda shard: shard.json("GET", path, deadline=within(ANSWER_SECONDS)))
+        self._require_settled(shard_map, answers)
         log.info(
             "version %d of the map of shards is in use: %s",
             shard_map.version,
             ", ".join(map(SERVERS.join, servers)),
         )
-        return ShardSet.of(fleet, shard_map.version)
+        return ShardSet.of(fleet, shard_map.placement, shard_map.version)
+
+    def _require_settled(self, shard_map: ShardMap, answers: Sequence[Any]) -> None:
+        """Raises SettingsError where a shard is not what the map says, as for a moment while it settles."""
+        for number, answer in enumerate(answers):
+            path = Path(f"shard {number}")
+            lineage = answer["lineage"] and Lineage.of_record(Record.of(answer["lineage"], path))
+            part = lineage.part if lineage else None
+            if part is not None and part != shard_map.placement.part(part.collection, number):
+                raise SettingsError(f"shard {number} does not have its buckets of it yet")
 
     def _log_once(self, message: str) -> None:
         """Logs what is another message than the last one."""

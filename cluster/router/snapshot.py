@@ -13,7 +13,7 @@ from tercet.cluster.router.documents import ShardedDocuments
 from tercet.cluster.router.search import query_words, search, weighed_by
 from tercet.cluster.router.terms import KnownTerms
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import Facet, SearchResult
 from tercet.index.documents.boosts import Boost, check_boosts
 from tercet.index.documents.filters import Filter, check_filter
@@ -72,9 +72,11 @@ class ShardedSnapshot(ShardedDocuments):
     shards, so they are for threads other than the event loop's.
     """
 
-    def __init__(self, view: View, fleet: Fleet, deadline: Deadline, *, several: bool) -> None:
+    def __init__(
+        self, view: View, fleet: Fleet, placement: Placement, deadline: Deadline, *, several: bool
+    ) -> None:
         """several: it is an alias of several collections."""
-        super().__init__(fleet, view.known.description.settings, deadline, several=several)
+        super().__init__(fleet, placement, view.known.description.settings, deadline, several=several)
         self._view = view
         self.idf = ShardedIdf(view) if self.settings.lexical == "idf" else None
 
@@ -222,7 +224,7 @@ class ShardedSnapshot(ShardedDocuments):
         asked: the request for some of them; read: takes those of so many documents from an answer.
         """
         count = len(self._fleet)
-        places = shards_of(names.ids, count) if names.ids else np.empty(0, np.int64)
+        places = self._placement.shards_of(names.ids)
         numbers = [np.flatnonzero(places == shard).tolist() for shard in range(count)]
         bodies = [encode(asked(names.take(own))) if own else None for own in numbers]
         told = self._view.read(operation, bodies, lambda shard, body: read(body, len(numbers[shard])))

@@ -22,7 +22,7 @@ from tercet.cluster.router.position_waits import require_numbers
 from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.placement import shard_of, shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.positions import Positions
 from tercet.cluster.shards.refusals import lost_here, reading
 from tercet.cluster.shards.servers import Ask
@@ -83,6 +83,7 @@ class ShardedWriter:
     def __init__(
         self,
         fleet: Fleet,
+        placement: Placement,
         settings: CollectionSettings,
         known: KnownPositions,
         deadline: Deadline = NO_DEADLINE,
@@ -92,6 +93,7 @@ class ShardedWriter:
         the settings may be others by now.
         """
         self._fleet = fleet
+        self._placement = placement
         self._settings = settings
         self._known = known
         self._deadline = deadline
@@ -105,7 +107,7 @@ class ShardedWriter:
 
     def places(self, ids: Sequence[str]) -> Int64:
         """The shard of each id, int64[N]."""
-        return shards_of(ids, len(self._fleet))
+        return self._placement.shards_of(ids)
 
     def put(
         self,
@@ -189,7 +191,7 @@ class ShardedWriter:
     ) -> ShardedWritten:
         """Replaces a document's metadata, or merges this into it."""
         self._require_numbers(if_position)
-        shard = shard_of(id, len(self._fleet))
+        shard = self._placement.shard_of(id)
         body: dict[str, Any] = {"metadata": metadata, "merge": merge}
         if if_position is not None:
             body["if_position"] = if_position.numbers[shard]
@@ -326,7 +328,7 @@ class ShardedWriter:
         """
         if key is None:
             return self._fleet.outcomes(asks)
-        home = shard_of(key.key, len(self._fleet))
+        home = self._placement.shard_of(key.key)
         first = self._fleet.outcomes({home: asks[home] if home in asks else self._claim(key, home)})
         if isinstance(first[home], Exception):
             return first

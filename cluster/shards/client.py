@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,10 +13,12 @@ from urllib.parse import urlencode
 import orjson
 
 from tercet.cluster.shards.refusals import failure_of, reading, refusal_of
+from tercet.index.errors import CollectionMovedError
 from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import CallFailedError, ShardFailedError
 from tercet.service.http.checksums import HEADER, request_checksums, sound_answer
 from tercet.service.load.admission import too_late
+from tercet.service.load.clients import PART_HEADER
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.remote.circuit import CircuitPolicy, ServerState
 from tercet.service.remote.http import HttpConnections
@@ -73,6 +75,8 @@ class ShardClient:
         self._observer = ShardObserver()
         self._body_bytes = 0
         self._told = -LIMITS_SECONDS  # when, of `time.monotonic()`
+        self._part: str | None = None
+        self._refused: Callable[[], None] = lambda: None
 
     @property
     def name(self) -> str:
@@ -83,6 +87,12 @@ class ShardClient:
         """Tells it of every request from now on."""
         self._observer = observer
         observer.known(self.name, [self.name])
+
+    def expect_part(self, tag: str, refused: Callable[[], None]) -> None:
+        """Tells it from now on which part of a collection it is taken for. refused: is told when it has
+        another one by now.
+        """
+        self._part, self._refused = tag, refused
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -136,9 +146,11 @@ class ShardClient:
         deadline: Deadline = NO_DEADLINE,
         repeatable: bool = True,
         is_message: bool = False,
+        of_part: bool = True,
     ) -> RemoteAnswer:
         """Its answer to a body of any type, of a status of success. is_message: whether body and answer have
-        checksums in themselves.
+        checksums in themselves; of_part: whether it answers only as the part of a collection that it is taken
+        for.
 
         Raises what `failure_of` and `refusal_of` make of no answer and of one of another status, and
         DeadlineExceededError where the deadline has passed.
@@ -147,6 +159,8 @@ class ShardClient:
         given = {**headers, "Content-Type": content_type} if body or is_message else dict(headers)
         if not is_message:
             given[HEADER] = request_checksums(method, target, body)
+        if of_part and self._part is not None:
+            given[PART_HEADER] = self._part
         began = time.monotonic()
         try:
             left_seconds = self._left_seconds(deadline)
@@ -168,6 +182,9 @@ class ShardClient:
             failure = failure_of(self.name, error)
             self._observer.failed(self.name, failure)
             raise failure from None
+        except CollectionMovedError:
+            self._refused()
+            raise
         except Exception as error:
             self._observer.failed(self.name, error)
             raise

@@ -14,10 +14,13 @@ from typing import Any
 
 from tercet.cluster.objects.errors import AlreadyThereError, DamagedObjectError
 from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.shards.placement import Placement
+from tercet.index.catalog.buckets import ranges_from
 from tercet.index.errors import CollectionBusyError
 from tercet.index.wording import shown
 
-FORMAT = 1
+FORMAT = 2
+BY_NUMBER = 1  # the format of an older release, whose shards have no buckets
 FOLDER = "map"
 _FILE = re.compile(rf"{FOLDER}/([0-9]{{6,12}})\.json")
 _KEYS = {"format", "collection", "shards", "version"}
@@ -26,17 +29,19 @@ _KEYS = {"format", "collection", "shards", "version"}
 @dataclass(frozen=True, slots=True)
 class ShardPlace:
     """One shard: the folder of its snapshots, below the map's URL, and the server that has it, if any, with
-    the replicas that follow it.
+    the replicas that follow it. received: the folder of documents that the server takes up with this map,
+    where it goes on from a former one.
     """
 
     snapshots: str
     url: str | None = None
     replicas: tuple[str, ...] = ()
+    received: str | None = None
 
     @staticmethod
-    def of_servers(snapshots: str, servers: Sequence[str]) -> ShardPlace:
+    def of_servers(snapshots: str, servers: Sequence[str], received: str | None = None) -> ShardPlace:
         """With these servers, of which the first takes its writes; none is none."""
-        return ShardPlace(snapshots, servers[0] if servers else None, tuple(servers[1:]))
+        return ShardPlace(snapshots, servers[0] if servers else None, tuple(servers[1:]), received)
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -47,15 +52,18 @@ class ShardPlace:
     def record(self) -> dict[str, Any]:
         """As a map has it, in JSON."""
         record: dict[str, Any] = {"snapshots": self.snapshots, "url": self.url}
-        return {**record, "replicas": list(self.replicas)} if self.replicas else record
+        if self.replicas:
+            record["replicas"] = list(self.replicas)
+        return record if self.received is None else {**record, "received": self.received}
 
 
 @dataclass(frozen=True, slots=True)
 class ShardMap:
-    """The shards of a collection, in the order of their numbers."""
+    """The shards of a collection, in the order of their numbers, and which documents each has."""
 
     collection: str
     shards: tuple[ShardPlace, ...]
+    placement: Placement
     version: int
 
     @property
@@ -66,10 +74,14 @@ class ShardMap:
     @property
     def content(self) -> bytes:
         """The bytes of its object."""
+        shards = [shard.record for shard in self.shards]
+        for number, shard in enumerate(shards):
+            if (buckets := self.placement.buckets(number)) is not None:
+                shard["buckets"] = buckets
         record = {
-            "format": FORMAT,
+            "format": BY_NUMBER if self.placement.owners is None else FORMAT,
             "collection": self.collection,
-            "shards": [shard.record for shard in self.shards],
+            "shards": shards,
             "version": self.version,
         }
         return json.dumps(record, indent=1, ensure_ascii=False).encode() + b"\n"
@@ -87,13 +99,17 @@ def newest_map(store: ObjectStore) -> ShardMap | None:
 
 
 def publish_map(
-    store: ObjectStore, collection: str, shards: Sequence[ShardPlace], former: ShardMap | None
+    store: ObjectStore,
+    collection: str,
+    shards: Sequence[ShardPlace],
+    placement: Placement,
+    former: ShardMap | None,
 ) -> ShardMap:
     """Makes these shards those of the collection. former: the map that they take the place of.
 
     Raises CollectionBusyError where another map did so meanwhile.
     """
-    new = ShardMap(collection, tuple(shards), 1 if former is None else former.version + 1)
+    new = ShardMap(collection, tuple(shards), placement, 1 if former is None else former.version + 1)
     try:
         store.create(new.path, new.content)
     except AlreadyThereError as error:
@@ -107,12 +123,16 @@ def publish_map(
 def _map_of(content: bytes, version: int, name: str) -> ShardMap:
     try:
         record: dict[str, Any] = json.loads(content)
-        if record.keys() != _KEYS or record["format"] != FORMAT or record["version"] != version:
+        format = record["format"]
+        if record.keys() != _KEYS or format not in (BY_NUMBER, FORMAT) or record["version"] != version:
             raise ValueError(f"not a map of format {FORMAT} and version {version}")
         shards = tuple(map(_place_of, record["shards"]))
         if not shards:
             raise ValueError("it has no shards")
-        return ShardMap(_text(record["collection"]), shards, version)
+        placement = Placement(len(shards), None)
+        if format == FORMAT:
+            placement = Placement.of_ranges([ranges_from(shard["buckets"]) for shard in record["shards"]])
+        return ShardMap(_text(record["collection"]), shards, placement, version)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DamagedObjectError(f"{name} is no map of shards ({error}); restore it") from error
 
@@ -121,7 +141,13 @@ def _place_of(record: dict[str, Any]) -> ShardPlace:
     url, replicas = record["url"], tuple(map(_text, record.get("replicas", ())))
     if replicas and url is None:
         raise ValueError("a shard has replicas, and no server that they follow")
-    return ShardPlace(_text(record["snapshots"]), None if url is None else _text(url), replicas)
+    received = record.get("received")
+    return ShardPlace(
+        _text(record["snapshots"]),
+        None if url is None else _text(url),
+        replicas,
+        None if received is None else _text(received),
+    )
 
 
 def _text(value: object) -> str:

@@ -17,7 +17,7 @@ from tercet.cluster.shards.budget import HedgeBudget
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.refusals import is_of_server
 from tercet.cluster.shards.times import Clock, ShardTimes
-from tercet.index.errors import CollectionNotFoundError
+from tercet.index.errors import CollectionMovedError, CollectionNotFoundError
 from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import BegunAgainError
 from tercet.service.load.deadlines import Deadline
@@ -121,7 +121,7 @@ class ShardServers:
         """
         if isinstance(error, CollectionNotFoundError):
             return server != WRITER or not error.was_deleted
-        return is_of_server(error)
+        return is_of_server(error) or isinstance(error, CollectionMovedError)
 
     async def _comes_in_time(self, task: asyncio.Future[Any], operation: str, deadline: Deadline) -> bool:
         longest = patience_seconds(deadline)

@@ -119,7 +119,9 @@ def _of_works(store: ObjectStore, since: datetime) -> list[StoredObject]:
 def _shards_of(store: ObjectStore, path: str) -> list[str]:
     """The folders that a map names."""
     try:
-        return [str(shard["snapshots"]) for shard in json.loads(store.get(path))["shards"]]
+        shards = json.loads(store.get(path))["shards"]
+        received = [str(shard["received"]) for shard in shards if "received" in shard]
+        return [*(str(shard["snapshots"]) for shard in shards), *received]
     except (ValueError, TypeError, KeyError) as error:
         raise DamagedSnapshotError(
             f"{store.url}/{path} is no map of shards ({error}), so it is not known what is needed: nothing "

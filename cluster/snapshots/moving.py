@@ -14,16 +14,18 @@ from pathlib import Path
 from tercet.cluster.errors import ClusterError
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.snapshots.errors import NotFollowedError
+from tercet.cluster.snapshots.fetching import fetch
 from tercet.cluster.snapshots.followed import FILE, Followed, take_up
 from tercet.cluster.snapshots.published import required_snapshot
 from tercet.cluster.snapshots.pushing import push
 from tercet.cluster.snapshots.record import PublishedSnapshot
+from tercet.cluster.snapshots.stages import stage
 from tercet.cluster.snapshots.transfers import nobody
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionBusyError, DamagedIndexError
 from tercet.index.files.content import read_json_object
-from tercet.index.files.directory import remove_file, write_json_atomically
+from tercet.index.files.directory import remove_file, remove_folder, rename, write_json_atomically
 from tercet.index.files.lock import ExclusiveLock
 from tercet.models.files import force
 from tercet.service.collections.registry import CollectionRegistry
@@ -31,6 +33,7 @@ from tercet.service.copies.moving import Moved
 from tercet.service.exceptions import SnapshotStoreError
 
 KEPT = "kept.json"
+RECEIVED = "receive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,25 @@ class SnapshotMoving:
                 take_up(store, published, collections, self._stages, nobody)
             return _moved(published)
 
+    @contextmanager
+    def receiving(self, name: str, folder: str) -> Iterator[tuple[CollectionLayout, Moved]]:
+        """Fetches the newest snapshot, and keeps its files for the next time."""
+        with _failing():
+            store = self._store.below(folder)
+            published = required_snapshot(store)
+            with stage(self._stages, RECEIVED, name) as layout:
+                kept, fetched = _received(layout), layout.folder.parent / "files"
+                here = {path.name: path for path in kept.iterdir()} if kept.exists() else {}
+                fetch(store, published, layout, here, trusted=True)
+                remove_folder(kept)
+                rename(fetched, kept)
+                yield layout, _moved(published)
+
+    def end_receiving(self, name: str) -> None:
+        """Removes the files."""
+        with stage(self._stages, RECEIVED, name) as layout:
+            remove_folder(_received(layout))
+
     def keep(self, collections: CollectionRegistry, name: str, version: int) -> None:
         """Writes `kept.json` in the place of what says that the collection follows."""
         folder = Collection.open(collections.root, name).layout.folder
@@ -114,6 +136,11 @@ class SnapshotMoving:
                 f"collection {name!r} was not brought here for version {version} of the map of shards, so "
                 "there is nothing to keep"
             )
+
+
+def _received(layout: CollectionLayout) -> Path:
+    """What was fetched, by SHA-256."""
+    return layout.folder.parent / "received"
 
 
 def _moved(published: PublishedSnapshot) -> Moved:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tercet.cluster.objects.store import ObjectStore
 from tercet.cluster.snapshots.collecting import WORKS
 from tercet.cluster.work.records import agreed, recorded
+from tercet.index.catalog.lineage import Lineage, ShardPart
 from tercet.index.catalog.records import Record
 from tercet.index.catalog.settings import CollectionSettings, settings_of_record
 from tercet.index.codebook import Codebook
@@ -30,6 +31,10 @@ class BegunWork:
     def shard(self, number: int) -> str:
         """The folder of a shard, below the collection's URL."""
         return f"shards/{self.generation}-{number}"
+
+    def lineage(self, number: int, part: ShardPart) -> Lineage:
+        """Of a shard that it makes, which has this part."""
+        return Lineage(f"{self.generation}-{number}", part=part)
 
 
 def work_folder(key: str) -> str:

@@ -11,7 +11,7 @@ from tercet.cluster.snapshots.published import manifest_path, read_published
 from tercet.cluster.snapshots.record import BESIDE, snapshot_of
 from tercet.cluster.work.segments import send_file
 from tercet.index.catalog.layout import FIRST_MANIFEST, CollectionLayout
-from tercet.index.catalog.lineage import Lineage, ShardPart
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.manifest import Manifest, SegmentEntry
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.errors import CollectionBusyError
@@ -25,16 +25,16 @@ def publish_shard(
     store: ObjectStore,
     settings: CollectionSettings,
     segments: Sequence[SegmentEntry],
-    part: ShardPart,
+    lineage: Lineage,
     position: int = 0,
     number: int = 1,
     beside: Mapping[str, bytes] = NOTHING,
 ) -> None:
     """Makes segments, whose files the store has, the snapshot of a shard with this number.
 
-    store: of the shard; part: which one it is; position: of the ledger, which the shard goes on after;
-    beside: further files of the collection's folder, by name. One that is there already with the same content
-    counts. Raises CollectionBusyError where another one is.
+    store: of the shard; lineage: of a shard that is new; position: of the ledger, which the shard goes on
+    after; beside: further files of the collection's folder, by name. One that is there already with the same
+    content counts. Raises CollectionBusyError where another one is.
     """
     with scratch_folder() as folder:
         layout = CollectionLayout(folder)
@@ -42,7 +42,6 @@ def publish_shard(
         for name, content in beside.items():
             write_atomically(layout.folder / name, [content])
         manifest = Manifest(FIRST_MANIFEST, settings.sha256, tuple(segments), position)
-        lineage = Lineage(f"{part.collection}-{part.number}", part=part)
         snapshot = snapshot_of(layout, manifest, settings.name, number, lineage)
         for path in BESIDE:
             if path in snapshot.files:

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from tercet.index.catalog.layout import CollectionLayout
-from tercet.index.errors import CollectionBusyError, CollectionFencedError, DamagedIndexError
+from tercet.index.catalog.lineage import Lineage
+from tercet.index.errors import (
+    CollectionBusyError,
+    CollectionFencedError,
+    CollectionMovedError,
+    DamagedIndexError,
+)
 from tercet.index.files.content import read_json_object
 from tercet.index.files.directory import write_json_atomically
 
@@ -65,6 +71,19 @@ class Fence:
         """Raises CollectionFencedError where writes are refused. name: of the collection."""
         if self.closed:
             raise fenced(name)
+
+
+def require_part(lineage: Lineage | None, tag: str | None, name: str) -> None:
+    """Raises CollectionMovedError where a collection is another part of one over shards than whoever asks
+    takes it for. tag: of that part, None of who takes it for none.
+    """
+    part = None if lineage is None else lineage.part
+    if tag is not None and part is not None and part.tag != tag:
+        raise CollectionMovedError(
+            f"collection {name!r} has other documents here than whoever asks knows of, as it moved to other "
+            "shards; nothing was read or written: try again in a moment, at a router that follows the map of "
+            "shards"
+        )
 
 
 def fenced(name: str) -> CollectionFencedError:

@@ -12,38 +12,73 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tercet.index.catalog.buckets import Ranges, buckets_of, hashes_of, owned_in, ranges_from
 from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.files.directory import write_json_atomically
+from tercet.models.representations import Bool
 
 LINEAGE_FILE = "lineage.json"
 GAP = 2**32  # positions that are left out at least, more than were ever given since a snapshot
 MOST_FORMER = 100  # a follower that is further behind takes its folder for another collection
 _ID = re.compile(r"[0-9a-z-]{1,80}")
 _KEYS = {"id", "former", "lost"}
+_PART_KEYS = {"collection", "number", "of"}
+TAG_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ShardPart:
     """Which part of a collection over shards this one is. collection: an id that all parts have; number: of
-    the shard, from 0; of: how many there are.
+    the shard, from 0; of: how many there are; buckets: of which it has the documents, None in a collection of
+    an older release, whose shards are chosen by their number.
     """
 
     collection: str
     number: int
     of: int
+    buckets: Ranges | None = None
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """It in JSON."""
+        record: dict[str, Any] = {"collection": self.collection, "number": self.number, "of": self.of}
+        return (
+            record if self.buckets is None else {**record, "buckets": [list(each) for each in self.buckets]}
+        )
+
+    @property
+    def tag(self) -> str:
+        """What tells it from other parts of its collection."""
+        place = json.dumps([self.number, self.of, self.buckets])
+        return sha256(place.encode()).hexdigest()[:TAG_DIGITS]
+
+    def holds(self, ids: Sequence[bytes]) -> Bool:
+        """Whether the documents of ids, in UTF-8, are of its buckets: bool[N]."""
+        if self.buckets is None:
+            held: Bool = hashes_of(ids) % np.uint64(self.of) == self.number
+        else:
+            held = owned_in(self.buckets)[buckets_of(ids)]
+        return held
 
     @staticmethod
     def of_record(record: Record) -> ShardPart:
         """Raises DamagedIndexError."""
-        record.require_keys(ShardPart.__slots__)
+        has_buckets = "buckets" in record.values
+        record.require_keys(_PART_KEYS | {"buckets"} if has_buckets else _PART_KEYS)
         of = record.count("of", 1)
-        return ShardPart(record.text("collection", _ID), record.count("number", 0, of - 1), of)
+        try:
+            buckets = ranges_from(record.values["buckets"]) if has_buckets else None
+        except ValueError as error:
+            raise record.damaged(str(error)) from error
+        return ShardPart(record.text("collection", _ID), record.count("number", 0, of - 1), of, buckets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +124,7 @@ class Lineage:
     @property
     def record(self) -> dict[str, Any]:
         """It in JSON."""
-        part = (
-            {}
-            if self.part is None
-            else {"part": {key: getattr(self.part, key) for key in self.part.__slots__}}
-        )
+        part = {} if self.part is None else {"part": self.part.record}
         return {
             "id": self.id,
             "former": list(self.former),

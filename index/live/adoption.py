@@ -8,7 +8,8 @@ stays written and deleted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -54,7 +55,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class _Adopted:
+class Adopted:
     """A segment that is taken over, without what was deleted where it comes from.
 
     marks: bool[N], which of its documents are deleted in the manifest to come.
@@ -63,6 +64,11 @@ class _Adopted:
     entry: SegmentEntry
     segment: Segment
     marks: Bool
+
+    def written_at(self, position: int) -> Adopted:
+        """As if all its documents had been written at a position."""
+        entry = replace(self.entry, written_at=position)
+        return Adopted(entry, self.segment.written_at(position), self.marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,43 +146,48 @@ class Adoption:
         superseded: Sequence[str],
     ) -> str:
         publisher = self._publisher
+        with self.linked(source, mark) as opened, publisher.lock:
+            flushed = self._flush.run_locked()
+            position = self._committer.submit(Nothing()).result().position
+            if mode == "replace":  # before it takes back what they acknowledge, should it end in between
+                self._ledger.forget_answers(build.since)
+            state = self._committer.state
+            replaced = None
+            if mode == "upsert":
+                kept = [built.segment.documents.ids.gather(built.segment.rows_kept()) for built in opened]
+                replaced = PackedBytes.concatenate([*kept, PackedBytes.of(list(map(encode_id, superseded)))])
+            formers = [
+                self._former(entry, segment, build.since, replaced)
+                for entry, segment in zip(publisher.manifest.segments, state.published, strict=True)
+            ]
+            written = [
+                former.segment.documents.ids.gather(np.flatnonzero(former.later)) for former in formers
+            ]
+            overridden = PackedBytes.concatenate([*written, *state.deleted_after(build.since, flushed)])
+            adopted = [_overridden(built, overridden, position) for built in opened]
+            self._publish(formers, adopted, flushed)
+            name = publisher.manifest.name
+            self._committer.change(
+                lambda now: now.adopted(
+                    [None if former.marks.all() else former.dropped for former in formers],
+                    [built.segment for built in adopted if not built.marks.all()],
+                    flushed,
+                    name,
+                )
+            )
+            publisher.remove_former()
+            return name
+
+    @contextmanager
+    def linked(self, source: CollectionLayout, mark: str | None = None) -> Iterator[list[Adopted]]:
+        """The segments of another folder's current snapshot, linked into the collection under names of its
+        own, and opened; their files stay while the context lasts. Raises as `run`.
+        """
+        publisher = self._publisher
         settings, entries = _entries_of(source, publisher.settings)
         with publisher.naming(len(entries), mark) as ids:
             linked = [self._linked(source, settings, *pair) for pair in zip(entries, ids, strict=True)]
-            opened = [_opened(publisher, source, *pair) for pair in zip(linked, entries, strict=True)]
-            with publisher.lock:
-                flushed = self._flush.run_locked()
-                position = self._committer.submit(Nothing()).result().position
-                if mode == "replace":  # before it takes back what they acknowledge, should it end in between
-                    self._ledger.forget_answers(build.since)
-                state = self._committer.state
-                replaced = None
-                if mode == "upsert":
-                    kept = [built.segment.documents.ids.gather(built.segment.rows_kept()) for built in opened]
-                    replaced = PackedBytes.concatenate(
-                        [*kept, PackedBytes.of(list(map(encode_id, superseded)))]
-                    )
-                formers = [
-                    self._former(entry, segment, build.since, replaced)
-                    for entry, segment in zip(publisher.manifest.segments, state.published, strict=True)
-                ]
-                written = [
-                    former.segment.documents.ids.gather(np.flatnonzero(former.later)) for former in formers
-                ]
-                overridden = PackedBytes.concatenate([*written, *state.deleted_after(build.since, flushed)])
-                adopted = [_overridden(built, overridden, position) for built in opened]
-                self._publish(formers, adopted, flushed)
-                name = publisher.manifest.name
-                self._committer.change(
-                    lambda now: now.adopted(
-                        [None if former.marks.all() else former.dropped for former in formers],
-                        [built.segment for built in adopted if not built.marks.all()],
-                        flushed,
-                        name,
-                    )
-                )
-                publisher.remove_former()
-                return name
+            yield [_opened(publisher, source, *pair) for pair in zip(linked, entries, strict=True)]
 
     def _end(self) -> None:
         """Forgets deletes, once no adoption is under way."""
@@ -219,7 +230,7 @@ class Adoption:
         marks[read_deletes(self._publisher.layout, entry)] = True
         return _Former(entry, segment, dropped, marks, later)
 
-    def _publish(self, formers: Sequence[_Former], adopted: Sequence[_Adopted], flushed: int) -> None:
+    def _publish(self, formers: Sequence[_Former], adopted: Sequence[Adopted], flushed: int) -> None:
         segments = [(segment.entry, segment.marks) for segment in formers]
         segments += [(segment.entry, segment.marks) for segment in adopted]
         publisher = self._publisher
@@ -257,19 +268,18 @@ def _entries_of(
 
 def _opened(
     publisher: Publisher, source: CollectionLayout, linked: SegmentEntry, entry: SegmentEntry
-) -> _Adopted:
+) -> Adopted:
     """A linked segment, opened as readers will."""
     deleted: Int64 = read_deletes(source, entry)
     marks = np.zeros(entry.documents, np.bool_)
     marks[deleted] = True
-    return _Adopted(linked, publisher.open(linked).without(deleted), marks)
+    return Adopted(linked, publisher.open(linked).without(deleted), marks)
 
 
-def _overridden(adopted: _Adopted, ids: PackedBytes, position: int) -> _Adopted:
+def _overridden(adopted: Adopted, ids: PackedBytes, position: int) -> Adopted:
     """Written at this position, without the documents of these ids."""
     rows = adopted.segment.find_all(ids)
     rows = np.unique(rows[rows >= 0])
     marks = adopted.marks.copy()
     marks[rows] = True
-    entry = replace(adopted.entry, written_at=position)
-    return _Adopted(entry, adopted.segment.without(rows).written_at(position), marks)
+    return Adopted(adopted.entry, adopted.segment.without(rows), marks).written_at(position)

@@ -53,6 +53,7 @@ from tercet.index.live.operations import (
 from tercet.index.live.records import LiveLimits, LiveObserver, WriteKey, Written
 from tercet.index.live.replay import replay
 from tercet.index.live.resuming import Resuming
+from tercet.index.live.settling import Settling
 from tercet.index.live.state import LiveState
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
 from tercet.index.live.threads import LiveThreads
@@ -84,6 +85,7 @@ class _Parts:
     declaration: Declaration
     fencing: Fencing
     resuming: Resuming
+    settling: Settling
     upkeep: Upkeep
     opened: ExitStack
 
@@ -172,15 +174,17 @@ class LiveCollection:
             if begun.needs_snapshot and self._remote is not None:
                 flush.run()
                 self._remote.publish()
+            adoption = Adoption(publisher, committer, flush, ledger)
             self._parts = _Parts(
                 ledger,
                 committer,
                 flush,
                 merge,
-                Adoption(publisher, committer, flush, ledger),
+                adoption,
                 Declaration(publisher, committer, flush),
                 Fencing(publisher, committer),
                 resuming,
+                Settling(publisher, committer, flush, ledger, adoption),
                 upkeep,
                 opened.pop_all(),
             )
@@ -453,11 +457,13 @@ class LiveCollection:
         """
         return self._running().fencing.close(version)
 
-    def lift_fence(self, version: int) -> int:
-        """Takes writes again, as a version of the map was given up; returns the position. Raises
-        CollectionBusyError where a later one has asked, or OSError.
+    def settle(self, version: int, part: ShardPart, received: CollectionLayout | None = None) -> int:
+        """Takes writes again, as this part of a collection over shards by a version of the map; returns the
+        position. Nobody may write meanwhile. Raises as `Settling.run`.
         """
-        return self._running().fencing.lift(version)
+        position = self._running().settling.run(version, part, received)
+        self._publish_remotely()
+        return position
 
     def end_remotely(self) -> None:
         """Notes elsewhere that the collection is deleted, which whoever calls does next: it takes no writes

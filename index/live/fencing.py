@@ -1,4 +1,4 @@
-"""Has a live collection refuse writes for good, or until that is lifted: what was acknowledged stays."""
+"""Has a live collection refuse writes for good, or until it settles: what was acknowledged stays."""
 
 from __future__ import annotations
 
@@ -35,11 +35,3 @@ class Fencing:
                     self._committer.lift()
                 raise
             return state.position
-
-    def lift(self, version: int) -> int:
-        """Takes writes again; returns the position. Raises as `Fence.lifting`, or OSError."""
-        layout = self._publisher.layout
-        with self._publisher.lock:
-            Fence.read(layout).lifting(version).write(layout)
-            self._committer.lift()
-            return self._committer.state.position

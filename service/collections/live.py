@@ -6,11 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tercet.index.catalog.fence import Fence
+from tercet.index.catalog.fence import Fence, require_part
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.settings import CollectionSettings, check_collection_name
 from tercet.index.collection import Collection, delete_collection, list_collections
@@ -25,6 +25,7 @@ from tercet.index.live.threads import LiveThreads
 from tercet.index.snapshot import Snapshot
 from tercet.index.wording import failure_text
 from tercet.service.exceptions import NotReadyError
+from tercet.service.load.clients import PART
 from tercet.service.load.open_files import files_of_index
 
 IDLE_SECONDS = 300.0  # after the last write a collection is closed, as soon as all is published
@@ -119,6 +120,13 @@ class OpenedCollection:
                 self._used = time.monotonic()
                 self._changed.notify_all()
 
+    @contextmanager
+    def alone(self) -> Iterator[LiveCollection | None]:
+        """The same once nobody writes; who comes meanwhile waits until the context ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or not self._writers)
+            yield None if self._closing else self._live
+
     @property
     def used(self) -> float:
         """When somebody wrote to it last, of `time.monotonic()`."""
@@ -198,11 +206,24 @@ class LiveCollections:
         """The collection, opened to be written to, and not closed meanwhile.
 
         Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
-        build writes it, DamagedIndexError, or StorageError.
+        build writes it, CollectionMovedError where a router takes it for another part, DamagedIndexError, or
+        StorageError.
         """
+        with self._in(name, OpenedCollection.writing) as live:
+            require_part(live.settings.lineage, PART.get(), name)
+            yield live
+
+    def alone(self, name: str) -> AbstractContextManager[LiveCollection]:
+        """The same once nobody else writes, and as long as the context lasts nobody does: they wait."""
+        return self._in(name, OpenedCollection.alone)
+
+    @contextmanager
+    def _in(
+        self, name: str, use: Callable[[OpenedCollection], AbstractContextManager[LiveCollection | None]]
+    ) -> Iterator[LiveCollection]:
         opened = self.get(name) or self._open(name)
         while True:
-            with opened.writing() as live:
+            with use(opened) as live:
                 if live is not None:
                     yield live
                     return

@@ -18,6 +18,7 @@ from tercet.index.catalog.aliases import Aliases
 from tercet.index.catalog.alike import united_settings
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
+from tercet.index.catalog.fence import require_part
 from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
 from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, require_kept
 from tercet.index.collection import Collection, collection_folders, list_collections
@@ -37,6 +38,7 @@ from tercet.service.collections.positions import Position, whole_position
 from tercet.service.collections.readable import CollectionDescription, SearchTarget
 from tercet.service.collections.united_snapshots import UnitedSnapshots
 from tercet.service.exceptions import PositionAheadError, PositionNotReachedError
+from tercet.service.load.clients import PART
 from tercet.service.load.concurrency import SharedCalls
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
@@ -146,13 +148,15 @@ class CollectionRegistry:
 
         Whoever asks at the same time shares one look at the files, which begins after all of them asked.
 
-        Raises as `snapshot` does; DamagedIndexError for damaged ones that are asked for, too.
+        Raises as `snapshot` does; DamagedIndexError for damaged ones that are asked for, too, and
+        CollectionMovedError where a router takes the collection for another part.
         """
         target = await self._looks[defaults, effort](name)
-        if isinstance(target, SearchTarget):
-            return target
-        opened = await (self._renew if target.written else self._open)(target.name)
-        return await self.looking_pool.run(self._target, target.stored, opened, defaults, effort)
+        if not isinstance(target, SearchTarget):
+            opened = await (self._renew if target.written else self._open)(target.name)
+            target = await self.looking_pool.run(self._target, target.stored, opened, defaults, effort)
+        require_part(target.snapshot.settings.lineage, PART.get(), name)
+        return target
 
     async def reach(self, name: str, position: int, deadline: Deadline) -> None:
         """Waits until searches find what was written up to a position.
@@ -201,6 +205,10 @@ class CollectionRegistry:
         build writes it, DamagedIndexError, or StorageError.
         """
         return self._live.writing(name)
+
+    def alone(self, name: str) -> AbstractContextManager[LiveCollection]:
+        """The same once nobody else writes, and as long as the context lasts nobody does: they wait."""
+        return self._live.alone(name)
 
     def flush(self, name: str) -> None:
         """Publishes what was written of a collection and is not published yet; by its own name.

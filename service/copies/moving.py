@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from tercet.index.catalog.layout import CollectionLayout
 
 if TYPE_CHECKING:
     from tercet.service.collections.registry import CollectionRegistry
@@ -34,6 +37,14 @@ class Moving(Protocol):
         replaced, unless it is kept already for this version of the map of shards. Raises CollectionBusyError
         for any other.
         """
+
+    def receiving(self, name: str, folder: str) -> AbstractContextManager[tuple[CollectionLayout, Moved]]:
+        """The newest snapshot as a folder of its own, beside the collection of this name, as long as the
+        context lasts; what was fetched before is not fetched again.
+        """
+
+    def end_receiving(self, name: str) -> None:
+        """Removes what was fetched for that."""
 
     def keep(self, collections: CollectionRegistry, name: str, version: int) -> None:
         """From now on what was brought is a collection of its own, and never replaced. Raises

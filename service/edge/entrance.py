@@ -14,7 +14,7 @@ from tercet.service.exceptions import OverloadedError, RefusalReason, ServiceErr
 from tercet.service.http.asgi import Scope, header
 from tercet.service.http.checksums import require_sound_head
 from tercet.service.http.hosts import AllowedHosts
-from tercet.service.load.clients import CLIENT
+from tercet.service.load.clients import CLIENT, PART, PART_HEADER
 from tercet.service.load.gate import Gate, Passage
 from tercet.service.requests.keys import OPEN_FILES, KeyRing, is_open
 
@@ -73,6 +73,7 @@ class Entrance:
                 state["access"] = access
                 client = access.key or client
             CLIENT.set(client)
+            PART.set(header(scope, PART_HEADER.lower().encode()))
             # What browsers do not ask for again is served.
             if path not in ALWAYS_SERVED and not path.startswith(OPEN_FILES):
                 timeout = header(scope, b"x-request-timeout")

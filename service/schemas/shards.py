@@ -30,13 +30,27 @@ class ShardCollectionRequest(Request):
     claims: bool | None = False
 
 
-class ShardFenceRequest(Request):
-    """Whether a collection refuses writes. version: of the map of shards that it makes way for."""
+class ShardVersionRequest(Request):
+    """A version of the map of shards: for which a collection refuses writes, or what was brought is kept."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"version": 2, "closed": True}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"version": 2}]})
 
     version: Version
-    closed: bool
+
+
+class ShardSettleRequest(ShardVersionRequest):
+    """Which part of a collection over shards this server has by a version of the map, as `ShardPart` has it.
+    received: the folder of documents that come, below the setting `snapshot_store`.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"version": 2, "part": {"number": 0, "of": 2, "buckets": [[0, 512]]}}]
+        }
+    )
+
+    part: dict[str, Any]
+    received: Folder | None = None
 
 
 class ShardFolderRequest(Request):
@@ -51,13 +65,5 @@ class ShardBringRequest(ShardFolderRequest):
     """Which snapshot is to become this server's."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"folder": "shards/1f2e3d4c-0", "version": 2}]})
-
-    version: Version
-
-
-class ShardKeepRequest(Request):
-    """For which map a collection that was brought is kept."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"version": 2}]})
 
     version: Version

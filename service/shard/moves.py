@@ -1,7 +1,12 @@
-"""A shard's part in a re-sharding: it refuses writes, publishes what it has, or brings what it is to have."""
+"""A shard's part in a re-sharding: it refuses writes, publishes what it has, brings what it is to have, or
+settles as another part of its collection.
+"""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
+from tercet.index.catalog.lineage import ShardPart
 from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.copies.moving import Moved, Moving
 from tercet.service.exceptions import InvalidRequestError
@@ -16,13 +21,31 @@ class ShardMoves:
         self._collections = collections
         self._given = moving
 
-    def fence(self, name: str, version: int, *, closed: bool) -> int:
-        """Has a collection refuse writes, or take them again; returns its position.
-
-        Raises as `LiveCollection.fence` and `lift_fence`, and as `CollectionRegistry.writing`.
+    def fence(self, name: str, version: int) -> int:
+        """Has a collection refuse writes; returns its position. Raises as `LiveCollection.fence`, and as
+        `CollectionRegistry.writing`.
         """
         with self._collections.writing(name) as live:
-            return live.fence(version) if closed else live.lift_fence(version)
+            return live.fence(version)
+
+    def receive(self, name: str, folder: str) -> Moved:
+        """Fetches the documents that are to come: see `Moving.receiving`."""
+        with self._moving.receiving(name, folder) as (_, moved):
+            return moved
+
+    def settle(self, name: str, version: int, part: ShardPart, received: str | None) -> int:
+        """Has a collection be a part of one over shards, with what it receives from a folder, and take writes
+        again; returns its position. Raises as `LiveCollection.settle`.
+        """
+        with ExitStack() as stack:
+            layout = None
+            if received is not None:
+                layout, _ = stack.enter_context(self._moving.receiving(name, received))
+            with self._collections.alone(name) as live:
+                position = live.settle(version, part, layout)
+        if received is not None:
+            self._moving.end_receiving(name)
+        return position
 
     def push(self, name: str, folder: str) -> Moved:
         """Publishes all that is written by now: see `Moving.push`.

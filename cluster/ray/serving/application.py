@@ -11,7 +11,7 @@ from tercet.cluster.ray.errors import DeploymentError
 from tercet.cluster.ray.serving.autoscaling import ByQueuedTokens
 from tercet.cluster.ray.serving.config import ServeDeployment, ShardPart
 from tercet.cluster.ray.serving.roles import encoder_settings, router_settings, shard_settings
-from tercet.cluster.shards.map import newest_map
+from tercet.cluster.shards.map import ShardMap, newest_map
 from tercet.service.settings.settings import Settings
 
 ENCODERS, ROUTER = "encoders", "router"
@@ -34,16 +34,23 @@ class Piece:
 
 def shards_of(deployment: ServeDeployment) -> Sequence[ShardPart]:
     """The shards that Ray is to run. Raises DeploymentError where a map names none, or StoreAddressError."""
-    if deployment.shard_map is None:
+    found = _map_of(deployment)
+    if found is None:
         return deployment.shards
+    url = str(deployment.shard_map).rstrip("/")
+    return [ShardPart(snapshots=f"{url}/{place.snapshots}") for place in found.shards]
+
+
+def _map_of(deployment: ServeDeployment) -> ShardMap | None:
+    if deployment.shard_map is None:
+        return None
     found = newest_map(open_store(deployment.shard_map))
     if found is None:
         raise DeploymentError(
             f"{deployment.shard_map} has no map of shards; build one (tercet collection build --shards N "
             f"--output {deployment.shard_map})"
         )
-    url = deployment.shard_map.rstrip("/")
-    return [ShardPart(snapshots=f"{url}/{place.snapshots}") for place in found.shards]
+    return found
 
 
 def pieces_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> list[Piece]:
@@ -97,12 +104,14 @@ def application_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> 
         for number, shard in enumerate(shards)
     ]
     named = [(shard_name(number), bound) for number, bound in enumerate(found)]
+    shard_map = _map_of(deployment)
+    placement = None if shard_map is None else shard_map.placement
     return serve.deployment(
         name=ROUTER,
         num_replicas=deployment.routers,
         ray_actor_options={"num_cpus": deployment.router_cpus},
         **common,
-    )(serve.ingress()(Router)).bind(router_settings(deployment), encoders, named)
+    )(serve.ingress()(Router)).bind(router_settings(deployment), encoders, named, placement)
 
 
 def _common(deployment: ServeDeployment) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from tercet.cluster.ray.serving.autoscaling import QUEUED_TOKENS
 from tercet.cluster.ray.serving.handles import ENCODERS_URL, HandleTransport
 from tercet.cluster.ray.serving.in_process import Answer, InProcess, require_sound, until_ready
 from tercet.cluster.router.app import create_router_app
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.snapshots.following import Follower
 from tercet.index.files.scratch import process_scratch_folder
 from tercet.service.app import create_app, create_worker_app
@@ -73,8 +74,17 @@ class Shard:
 class Router:
     """The server that clients reach, before the shards."""
 
-    def __init__(self, settings: Mapping[str, Any], encoders: Any, shards: Sequence[tuple[str, Any]]) -> None:
-        """shards: names and handles in the order of their numbers; none where the settings name servers."""
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        encoders: Any,
+        shards: Sequence[tuple[str, Any]],
+        placement: Placement | None,
+    ) -> None:
+        """shards: names and handles in the order of their numbers; none where the settings name servers.
+        placement: of the map that names them, if one does.
+        """
+        self._placement = placement
         self._settings = settings
         self._encoders = encoders
         self._shards = shards
@@ -85,7 +95,10 @@ class Router:
         settings = _prepared({**self._settings, "data": str(process_scratch_folder())})
         transports = [HandleTransport(name, handle) for name, handle in self._shards]
         app = create_router_app(
-            settings, transports=transports, worker_transport=HandleTransport(ENCODERS_URL, self._encoders)
+            settings,
+            transports=transports,
+            worker_transport=HandleTransport(ENCODERS_URL, self._encoders),
+            placement=self._placement,
         )
         self._runtime: Runtime = app.state.runtime
         return app

@@ -14,7 +14,7 @@ from tercet.cluster.building.settings import ShardedBuild
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.resharding.reshard import reshard
 from tercet.cluster.shards.map import newest_map
-from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.work import segments
 from tercet.cluster.work.executor import ThisProcess, Work
 from tercet.index.collection import Collection
@@ -83,7 +83,9 @@ def test_shards_hold_what_a_local_build_does(
     found = [stored(snapshot) for snapshot in pull_shards(url)]
     assert sum(map(len, found)) == 150 == report.report.documents
     assert {id: value for shard in found for id, value in shard.items()} == local
-    assert all(shard_of(id, shards) == number for number, shard in enumerate(found) for id in shard)
+    assert all(
+        Placement.evenly(shards).shard_of(id) == number for number, shard in enumerate(found) for id in shard
+    )
     assert [len(shard) for shard in found] == list(report.documents)
     assert not list(open_store(url).list("builds"))
 

@@ -93,7 +93,7 @@ class Cluster:
         shards = self.opened(urls, NAME)
         shards.bring(folders, former.version)
         shards.keep(former.version)
-        publish_map(store, NAME, list(map(ShardPlace, folders, urls)), former)
+        publish_map(store, NAME, list(map(ShardPlace, folders, urls)), former.placement, former)
         return urls
 
     def close(self) -> None:

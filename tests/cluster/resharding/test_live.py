@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tercet.cluster.resharding.reshard import Resharding
 from tercet.cluster.resharding.servers import MapServers, Opening
 from tercet.cluster.router.app import create_router_app
 from tercet.cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
-from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.work.executor import ThisProcess
 from tercet.index.errors import CollectionBusyError
 from tercet.index.verify import verify
@@ -83,6 +84,13 @@ def moved(cluster: Cluster, servers: Sequence[str], opened: Opening | None = Non
     return report.map
 
 
+def settled(cluster: Cluster, version: int) -> None:
+    """The shards of the newest map take writes again, as if a version of it named them once more."""
+    found = newest_map(open_store(cluster.url))
+    assert found is not None
+    cluster.opened([str(place.url) for place in found.shards], NAME).settle(replace(found, version=version))
+
+
 def version(router: str) -> int:
     lines = httpx.get(f"{router}/metrics").text.splitlines()
     (found,) = [line for line in lines if line.startswith("tercet_shard_map_version")]
@@ -116,6 +124,59 @@ def test_more_and_fewer_shards_while_writers_never_stop(cluster: Cluster, one: s
         assert verify(tmp_path / name / "collections", NAME) == []
 
 
+def test_servers_go_on_and_only_what_must_moves(cluster: Cluster, one: str, tmp_path: Path) -> None:
+    """Two shards become three, four, and two again, while writers never stop."""
+    a, b = cluster.serve_map("a", "b")
+    routers = [cluster.router("router"), cluster.router("slow", follow_seconds=1.0)]
+    c, d = cluster.server("c"), cluster.server("d")
+    key = {"idempotency_key": "again", "documents": [{"id": "keyed", "text": "tea", "metadata": {"year": 1}}]}
+    for url in (routers[0], one):
+        httpx.put(url + DOCUMENTS, json=key).raise_for_status()
+    with writing(routers, one) as writers:
+        for version, servers in enumerate(([a, b, c], [d, c, b, a], [b, d]), 3):
+            shards = [(server,) for server in servers]
+            report = reshard_live(cluster.url, len(shards), ThisProcess(), shards, cluster.opened)
+            assert report.map is not None
+            assert report.map.version == version
+            assert 0 < report.moved_documents < sum(report.documents)
+            assert report.moved_bytes > 0
+            found = dict(zip(servers, report.documents, strict=True))
+            left = len(documents_of(routers[0]))
+            assert sum(found.values()) - 60 <= left <= sum(found.values()) + 60
+            wait_for_writes(writers)
+    for router in routers:
+        wait_for_version(router, 5)
+        same(router, one)
+    repeated = httpx.put(routers[0] + DOCUMENTS, json=key)
+    assert repeated.json()["upserted"] == 1
+    for name in ("b", "d"):
+        assert verify(tmp_path / name / "collections", NAME) == []
+        assert not list((tmp_path / name / "snapshots").glob("receive-*/received"))
+    for url in (a, c):  # which have no shard any more
+        refused = httpx.put(f"{url}{DOCUMENTS}", json={"documents": [{"id": "x", "text": "tea"}]})
+        assert refused.json()["error"]["code"] == "collection_fenced"
+
+
+def test_a_killed_growth_goes_on(cluster: Cluster, one: str, one_pass: None) -> None:
+    """It is killed before and after each thing that it asks of servers, where some go on."""
+    a, b = cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    c, d = cluster.server("c"), cluster.server("d")
+    with writing([router], one):
+        for version, servers in ((3, [a, b, c, d]), (4, [a, c])):
+            kills = 0
+            for at in range(100):
+                try:
+                    moved(cluster, servers, dying(cluster.opened, at))
+                    break
+                except Killed:
+                    kills += 1
+            assert kills >= 11
+            assert moved(cluster, servers).version == version
+    wait_for_version(router, 4)
+    same(router, one)
+
+
 def test_a_collection_made_through_a_router_gets_a_map_and_moves(
     cluster: Cluster, one: str, tmp_path: Path, tiny: Any
 ) -> None:
@@ -146,11 +207,11 @@ def dying(opened: Opening, at: int) -> Opening:
     calls = iter(range(10_000))
 
     class Dying(MapServers):
-        def _asked(self, *args: Any) -> list[Any]:
+        def _asked_some(self, *args: Any) -> dict[int, Any]:
             number = next(calls)
             if number == at // 2 and not at % 2:
                 raise Killed
-            found = super()._asked(*args)
+            found = super()._asked_some(*args)
             if number == at // 2:
                 raise Killed
             return found
@@ -181,7 +242,7 @@ def test_a_killed_move_goes_on(cluster: Cluster, one: str, one_pass: None) -> No
             except Killed:
                 kills += 1
         assert moved(cluster, three).version == 3
-    assert kills == 12
+    assert kills == 13
     for router in routers:
         wait_for_version(router, 3)
         same(router, one)
@@ -281,7 +342,7 @@ def test_a_map_that_cannot_be_used_is_not_taken(
     found = newest_map(store)
     assert found is not None
     places = [*found.shards[:1], ShardPlace("shards/x", "http://127.0.0.1:9")]
-    publish_map(store, NAME, places, found)
+    publish_map(store, NAME, places, found.placement, found)
     wait_for_log(caplog, "version 2 of the map of shards stays in use: shard http://127.0.0.1:9 cannot be")
     same(router, one)
     store.create("map/000004.json", b"{}")
@@ -348,7 +409,7 @@ def test_writes_wait_while_the_shards_refuse_them(cluster: Cluster) -> None:
         thread.start()
     threads[0].join(0.5)
     assert answers == []
-    shards.lift(3)
+    settled(cluster, 3)
     for thread in threads:
         thread.join(30)
     assert [answer.status_code for answer in answers] == [200] * len(writes)
@@ -362,7 +423,7 @@ def test_only_what_was_refused_is_written_again(cluster: Cluster) -> None:
     """What others wrote meanwhile to the part that was taken stays."""
     a, b = cluster.serve_map("a", "b")
     router = cluster.router("router")
-    ids = {shard_of(id, 2): id for id in ("x0", "x1", "x2", "x3", "x4", "x5")}
+    ids = {Placement.evenly(2).shard_of(id): id for id in ("x0", "x1", "x2", "x3", "x4", "x5")}
     shard = cluster.opened([b], NAME)
     shard.fence(3)
     answers: list[httpx.Response] = []
@@ -377,7 +438,7 @@ def test_only_what_was_refused_is_written_again(cluster: Cluster) -> None:
         time.sleep(REST_SECONDS)
     later = {"documents": [{"id": ids[0], "text": "second"}]}
     httpx.put(router + DOCUMENTS, json=later).raise_for_status()
-    shard.lift(3)
+    settled(cluster, 3)
     writer.join(30)
     assert answers[0].json()["upserted"] == 2
     found = documents_of(router)

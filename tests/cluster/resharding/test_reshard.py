@@ -18,7 +18,7 @@ from tercet.cluster.resharding.errors import NotInShardsError, SettingsMovedErro
 from tercet.cluster.resharding.reshard import reshard
 from tercet.cluster.resharding.splitting import Source, Splitting
 from tercet.cluster.shards.map import ShardMap, newest_map, publish_map
-from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.snapshots.pulling import pull
 from tercet.cluster.snapshots.pushing import push
 from tercet.cluster.work.executor import ThisProcess, Work
@@ -49,7 +49,8 @@ class LiveShards:
         return [self._store.below(place.snapshots) for place in self.map.shards]
 
     def _of(self, id: str) -> Collection:
-        return Collection.open(self._folders[shard_of(id, len(self._folders))] / "collections", "articles")
+        folder = self._folders[self.map.placement.shard_of(id)]
+        return Collection.open(folder / "collections", "articles")
 
     def put(self, id: str, text: str) -> None:
         with LiveCollection(self._of(id)) as live:
@@ -119,7 +120,11 @@ def test_documents_and_scores_stay(
     assert now == was
     assert sum(len(stored(shard)) for shard in found) == 120
     assert scores(found, tiny) == scores(former, tiny)
-    assert all(shard_of(id, after) == number for number, each in enumerate(found) for id in stored(each))
+    assert all(
+        Placement.evenly(after).shard_of(id) == number
+        for number, each in enumerate(found)
+        for id in stored(each)
+    )
     assert [shard.settings.fields for shard in found] == [{"year": "integer"}] * after
 
 
@@ -209,7 +214,7 @@ def test_of_two_one_switches(tmp_path: Path, tiny: Any, write_source: Any) -> No
     store = open_store(url)
     former = newest_map(store)
     assert former is not None
-    executor = Meanwhile(lambda: publish_map(store, "articles", former.shards, former))
+    executor = Meanwhile(lambda: publish_map(store, "articles", former.shards, former.placement, former))
     with pytest.raises(CollectionBusyError, match="version 2 of the map was published meanwhile"):
         reshard(url, 3, executor)
 

@@ -20,7 +20,7 @@ from tercet.cluster.router.snapshot import ShardedSnapshot
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
@@ -137,7 +137,7 @@ def divide(
     ) -> Divided:
         tmp_path = tmp_path_factory.mktemp("divided")
         written(tmp_path / "one", settings, documents, encoded, segment, windows)
-        places = shards_of([document.id for document in documents], shards)
+        places = Placement.evenly(shards).shards_of([document.id for document in documents])
         transports = []
         for shard in range(shards):
             rows = np.flatnonzero(places == shard)

@@ -8,7 +8,7 @@ from itertools import count
 
 import numpy as np
 
-from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import Document
 from tercet.models.representations import Representations
 from tests.index.conftest import random_representations
@@ -47,7 +47,11 @@ def uneven_corpus(
 
 def _id_in(shard: int, shards: int, name: str) -> str:
     """A document's id that belongs to a shard."""
-    return next(id for id in (f"{name}.{number}" for number in count()) if shard_of(id, shards) == shard)
+    return next(
+        id
+        for id in (f"{name}.{number}" for number in count())
+        if Placement.evenly(shards).shard_of(id) == shard
+    )
 
 
 def _zipf(size: int) -> Sequence[float]:

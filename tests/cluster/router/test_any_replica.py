@@ -18,7 +18,7 @@ from tercet.cluster.router.snapshot import ShardedSnapshot
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import Document, Weights
 from tercet.index.collection import Collection
 from tercet.index.search.snapshot_query import SnapshotQuery
@@ -106,7 +106,7 @@ def replicated(
     tmp_path, stack = tmp_path_factory.mktemp("replicated"), AsyncExitStack()
     documents, encoded = uneven_corpus(80, 5, SHARDS)
     wanted = settings_for(encoded, NAME, fields=FIELDS, dense_kind="flat", lexical="idf", bm25=True)
-    places = shards_of([document.id for document in documents], SHARDS)
+    places = Placement.evenly(SHARDS).shards_of([document.id for document in documents])
     clients: list[list[ShardClient]] = []
     for shard in range(SHARDS):
         rows, root = np.flatnonzero(places == shard), tmp_path / f"{shard}"
@@ -123,7 +123,7 @@ def replicated(
     later, later_encoded = documents, encoded
     if request.param == "behind":
         later, later_encoded = _written_since(made, documents, encoded)
-    later_places = shards_of([document.id for document in later], SHARDS)
+    later_places = Placement.evenly(SHARDS).shards_of([document.id for document in later])
     for servers in CHOICES:
         all_documents: list[Document] = []
         parts = []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import CandidateLimits, Page, Weights
 from tercet.index.search import bounds
 from tercet.index.search.snapshot_query import SnapshotQuery
@@ -74,7 +74,7 @@ def test_shards_with_codebooks_of_their_own_are_refused(divide: Any) -> None:
     divided = divide(documents, encoded, wanted, SHARDS)
     _, _, other = with_codebook("residual1", seed=1)
     assert other.codebook != wanted.codebook
-    rows = np.flatnonzero(shards_of([document.id for document in documents], SHARDS) == 1)
+    rows = np.flatnonzero(Placement.evenly(SHARDS).shards_of([document.id for document in documents]) == 1)
     root = divided.root / "shard1"
     (root / "collections" / NAME).rename(root / "former")
     written(root, other, [documents[row] for row in rows], encoded.take(rows), 100)

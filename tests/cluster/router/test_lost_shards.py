@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tercet.cluster.router.aliases import KEPT_SECONDS
 from tercet.cluster.router.app import create_router_app
-from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.shards.placement import Placement
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.collections.shard_telemetry import FailureReason
@@ -166,7 +166,7 @@ def test_what_is_missing_is_told_where_that_is_allowed(failing: tuple[str, Relay
         for result in found.get("results", [found]):
             ids = {hit["id"] for hit in result["hits"]}
             assert ids
-            assert {shard_of(id, 2) for id in ids} == {0}
+            assert {Placement.evenly(2).shard_of(id) for id in ids} == {0}
             assert not result["exhausted"]
 
 
@@ -174,7 +174,7 @@ def test_a_shard_that_is_lost_in_the_middle_takes_no_places_of_others(servers: t
     """Its candidates had a part in the cut."""
     router, faulty = servers
     few = {"candidates": {"dense": 4, "sparse": 0}, "allow_partial": True}
-    assert {shard_of(hit["id"], 2) for hit in search(router, **few).json()["hits"]} == {0, 1}
+    assert {Placement.evenly(2).shard_of(hit["id"]) for hit in search(router, **few).json()["hits"]} == {0, 1}
     found = []
     for fault in ("closed", "half"):
         faulty.fault = cast(Fault, fault)

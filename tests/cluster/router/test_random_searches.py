@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tercet.cluster.router.app import create_router_app
-from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.shards.placement import Placement
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.settings.settings import Settings
@@ -155,7 +155,9 @@ class Compared:
         own = dict(body)
         for name in {"ids", "documents"} & body.keys():
             own[name] = [
-                each for each in body[name] if shard_of(each if name == "ids" else each["id"], SHARDS) != LOST
+                each
+                for each in body[name]
+                if Placement.evenly(SHARDS).shard_of(each if name == "ids" else each["id"]) != LOST
             ]
         for url, content in ((self.router, body), (self.one, body), (self.rest, own)):
             if all(content.get(name) != [] for name in ("ids", "documents")):

@@ -8,6 +8,7 @@ import pytest
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.router.shard_map import is_map, map_at, servers_of
 from tercet.cluster.shards.map import ShardPlace, publish_map
+from tercet.cluster.shards.placement import Placement
 from tercet.service.exceptions import SettingsError
 from tercet.service.settings.server_urls import servers_of_shards
 from tercet.service.settings.settings import Settings
@@ -44,7 +45,7 @@ def test_the_newest_map_names_them(tmp_path: Path) -> None:
     store = open_store(tmp_path.as_uri())
     with pytest.raises(SettingsError, match="there is no map below it: build one"):
         map_at(store)
-    first = publish_map(store, "articles", [ShardPlace("shards/a-0")], None)
+    first = publish_map(store, "articles", [ShardPlace("shards/a-0")], Placement.evenly(1), None)
     with pytest.raises(SettingsError, match=r"map/000001.json does not say where all of its 1 shards are"):
         servers_of(store, map_at(store))
     servers = ["http://one:8080", "http://two:8080/"]
@@ -52,9 +53,10 @@ def test_the_newest_map_names_them(tmp_path: Path) -> None:
         ShardPlace(f"shards/b-{each}", each, ("http://three",) * (not number))
         for number, each in enumerate(servers)
     ]
-    second = publish_map(store, "articles", places, first)
+    second = publish_map(store, "articles", places, Placement.evenly(2), first)
     assert servers_of(store, map_at(store)) == [("http://one:8080", "http://three"), ("http://two:8080",)]
-    publish_map(store, "articles", [*places, ShardPlace("shards/b-2", "http://three")], second)
+    three = [*places, ShardPlace("shards/b-2", "http://three")]
+    publish_map(store, "articles", three, Placement.evenly(3), second)
     with pytest.raises(SettingsError, match=r"map/000003.json: 'http://three' is named twice"):
         servers_of(store, map_at(store))
 

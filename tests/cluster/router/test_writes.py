@@ -25,7 +25,7 @@ from tercet.cluster.router.collections import ShardedCollections
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.snapshots.pulling import pull
 from tercet.cluster.snapshots.pushing import push
 from tercet.index.collection import Collection
@@ -138,7 +138,7 @@ def error_of(response: httpx.Response) -> tuple[int, str]:
 
 def ids_in(shard: int, shards: int, number: int = 1) -> list[str]:
     """Some ids that belong to a shard."""
-    found = (f"d{each}" for each in range(10_000) if shard_of(f"d{each}", shards) == shard)
+    found = (f"d{each}" for each in range(10_000) if Placement.evenly(shards).shard_of(f"d{each}") == shard)
     return [next(found) for _ in range(number)]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.recording import ROOT
 from benchmarks.serving.cranfield import texts_of
-from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import Document
 from tercet.index.collection import Collection
 from tercet.ingest.target import open_or_create
@@ -64,7 +64,7 @@ def corpus(documents: int, shards: int) -> Corpus:
     texts = texts_of("corpus")[:documents]
     parts = [encode(encoder, texts[start : start + 256]) for start in range(0, len(texts), 256)]
     ids = [f"a{row}" for row in range(len(texts))]
-    places = shards_of(ids, shards)
+    places = Placement.evenly(shards).shards_of(ids)
     made = [
         Document(id, text, None, _fields(row, int(places[row])))
         for row, (id, text) in enumerate(zip(ids, texts, strict=True))

@@ -32,7 +32,7 @@ from benchmarks.recording import ROOT
 from benchmarks.serving.cranfield import texts_of
 from benchmarks.serving.server import Server, serving
 from tercet.cluster.objects.opening import open_store
-from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.placement import Placement
 from tercet.cluster.snapshots.pushing import push
 from tercet.index.candidates import Document
 from tercet.index.collection import Collection
@@ -90,7 +90,7 @@ def published(scratch: Path, texts: Sequence[str]) -> list[str]:
     parts = [encode(encoder, texts[start : start + 256]) for start in range(0, len(texts), 256)]
     encoded = Representations.concatenate(parts)
     ids = [str(row) for row in range(len(texts))]
-    places = shards_of(ids, SHARDS)
+    places = Placement.evenly(SHARDS).shards_of(ids)
     urls = []
     for shard in range(SHARDS):
         rows, root = np.flatnonzero(places == shard), scratch / f"built{shard}" / "collections"

@@ -1,11 +1,14 @@
-"""Is anything lost while a collection moves to other shards, and for how long are writes held?
+"""Is anything lost while a collection moves to other shards, how much is copied, and how long do searches and
+writes take?
 
-A collection is built in two shards, which servers of their own serve behind two routers. Writers put, change
-and delete documents without pause, each its own, at one router or the other; what is refused with 503, or has
-no answer as a router was killed, they send again until it is acknowledged. Meanwhile the collection moves to
-three shards, by a command that is killed at random moments and then run again, and back to two by one that is
-left alone. In the end each document must be as its last acknowledged write left it, and hits and scores must
-be those of one server with the same documents.
+A collection is built in three shards, which servers of their own serve behind two routers. Writers put,
+change and delete documents without pause, each its own, at one router or the other; what is refused with 503,
+or has no answer as a router was killed, they send again until it is acknowledged. Searchers ask meanwhile,
+and hold what they find of documents that nobody writes against what was found first. The collection grows to
+four shards and to five, and goes back to three. Each time the command is killed at random moments and run
+again, as often as asked for, and then it is left alone; by default that is so with the last move alone. In
+the end each document must be as its last acknowledged write left it, and hits and scores must be those of one
+server with the same documents.
 
 All run on this machine, as processes, over a folder. Seconds are those of a machine that did other work too.
 
@@ -43,6 +46,9 @@ WORDS = ("tea", "water", "train", "steam", "leaf", "green", "black", "station", 
 QUERIES = ("green tea", "steam train at the station", "hot water", "black leaf", "brew a cup", "rail")
 SHORTEST_KILL_SECONDS, LONGEST_KILL_SECONDS = 0.5, 2.5
 OWN = 200  # documents of each writer
+STILL = {"lt": {"year": 2000}}  # those that nobody writes
+SEARCHERS = 2
+QUIET_SECONDS = 20.0  # of searches and writes before the first move
 
 Figures = dict[str, Any]
 
@@ -104,7 +110,7 @@ class Writer(threading.Thread):
 
     def _put(self, client: httpx.Client, ids: Sequence[str]) -> None:
         new = {
-            id: {"text": " ".join(self._random.choices(WORDS, k=6)), "metadata": {"year": 1990}} for id in ids
+            id: {"text": " ".join(self._random.choices(WORDS, k=6)), "metadata": {"year": 2000}} for id in ids
         }
         documents = [{"id": id, **content} for id, content in new.items()]
         if self._acknowledged(client, "PUT", DOCUMENTS, {"documents": documents}):
@@ -142,6 +148,64 @@ class Writer(threading.Thread):
             time.sleep(0.1)
 
 
+class Searcher(threading.Thread):
+    """Searches without pause; every other time for documents that nobody writes, by the dense side alone,
+    which is exact and the same whatever else there is. seconds: of each search, with the moment of its end.
+    """
+
+    def __init__(self, routers: Sequence[str], stopped: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self._routers = routers
+        self._stopped = stopped
+        self._still: dict[str, list[str]] = {}
+        self.seconds: list[tuple[float, float]] = []
+        self.failures: list[str] = []
+
+    def run(self) -> None:
+        with httpx.Client(timeout=90, trust_env=False) as client:
+            while not self._stopped.is_set():
+                for still in (False, True):
+                    query = random.choice(QUERIES)
+                    body: Figures = {"collection": NAME, "query": query, "top_k": 20}
+                    if still:
+                        body |= {"weights": {"dense": 1, "sparse": 0, "colbert": 0}, "filter": STILL}
+                    began = time.monotonic()
+                    answer = client.post(f"{random.choice(self._routers)}/search", json=body)
+                    ended = time.monotonic()
+                    if not answer.is_success:
+                        self.failures.append(f"{answer.status_code} {answer.text}")
+                        continue
+                    self.seconds.append((ended, ended - began))
+                    ids = [hit["id"] for hit in answer.json()["hits"]]
+                    if still and self._still.setdefault(query, ids) != ids:
+                        self.failures.append(f"{query}: {ids}, not {self._still[query]}")
+
+
+@contextmanager
+def searching(routers: Sequence[str], count: int) -> Iterator[list[Searcher]]:
+    """Searchers meanwhile."""
+    stopped = threading.Event()
+    searchers = [Searcher(routers, stopped) for _ in range(count)]
+    for searcher in searchers:
+        searcher.start()
+    yield searchers
+    stopped.set()
+    for searcher in searchers:
+        searcher.join()
+
+
+def percentile_ms(searchers: Sequence[Searcher], since: float, until: float) -> Figures:
+    """The median and the 99th percentile of searches that ended in a time."""
+    found = sorted(
+        seconds for searcher in searchers for ended, seconds in searcher.seconds if since <= ended < until
+    )
+    return {
+        "searches": len(found),
+        "p50_ms": round(1000 * found[len(found) // 2], 1),
+        "p99_ms": round(1000 * found[min(len(found) - 1, len(found) * 99 // 100)], 1),
+    }
+
+
 @contextmanager
 def writing(routers: Sequence[str], count: int, writes: Writes) -> Iterator[None]:
     """Writers meanwhile, each of which ends with its last write acknowledged."""
@@ -164,15 +228,16 @@ class World:
         self._stack = stack
         self._began: dict[str, ExitStack] = {}
 
-    def build(self, documents: dict[str, Figures]) -> None:
-        """Builds in two shards, and begins their servers with what was built."""
+    def build(self, documents: dict[str, Figures], shards: int) -> list[str]:
+        """Builds in so many shards, and begins servers with what was built; their addresses."""
         source = self._folder / "documents.jsonl"
         lines = [json.dumps({"id": id, **content}) + "\n" for id, content in documents.items()]
         source.write_text("".join(lines), encoding="utf-8")
-        ports = [free_port(), free_port()]
-        urls = ",".join(f"http://127.0.0.1:{port}" for port in ports)
+        ports = [free_port() for _ in range(shards)]
+        addresses = [f"http://127.0.0.1:{port}" for port in ports]
         flags = ["--collection", NAME, "--checkpoint", ENGLISH, "--field", "year:integer"]
-        flags += ["--token-codec", CODEC, "--output", self.store, "--shards", "2", "--shard-urls", urls]
+        flags += ["--token-codec", CODEC, "--output", self.store]
+        flags += ["--shards", str(shards), "--shard-urls", ",".join(addresses)]
         run("collection", "build", str(source), *flags, "--progress", "none")
         found = newest_map(open_store(self.store))
         assert found is not None
@@ -180,6 +245,7 @@ class World:
             data = self._folder / f"built-{number}"
             run("collection", "pull", NAME, f"{self.store}/{place.snapshots}", "--data", str(data))
             self.server(f"built-{number}", port=ports[number], snapshot_store=self.store)
+        return addresses
 
     def shard(self, name: str) -> str:
         """The address of a new one."""
@@ -222,13 +288,17 @@ def moved(world: World, urls: Sequence[str], kills: int, chance: random.Random) 
             process.send_signal(signal.SIGKILL)
         process.communicate()
     report = json.loads(run(*command, "--live", "--json"))
-    held = report["held_seconds"]
+    held, documents = report["held_seconds"], sum(shard["documents"] for shard in report["shards"])
     return {
         "shards": len(urls),
         "kills": kills - ended,
         "ended_before_a_kill": ended,
         "seconds": round(time.monotonic() - began, 1),
         "held_seconds": None if held is None else round(held, 2),
+        "documents": documents,
+        "moved_documents": report["moved_documents"],
+        "moved_share": round(report["moved_documents"] / documents, 4),
+        "moved_bytes": report["moved_bytes"],
     }
 
 
@@ -266,15 +336,25 @@ def measured(documents: int, writers: int, kills: int, seed: int) -> Figures:
         writes.documents[f"d{number}"] = {"text": text, "metadata": {"year": 1900 + number % 100}}
     with tempfile.TemporaryDirectory(prefix="tercet-resharding-") as scratch, ExitStack() as stack:
         world = World(Path(scratch), stack)
-        world.build(writes.documents)
+        three = world.build(writes.documents, 3)
         routers = [world.router("router-0"), world.router("router-1")]
-        with writing([router.url for router in routers], writers, writes):
-            up = moved(world, [world.shard(f"up-{number}") for number in range(3)], kills, chance)
+        urls = [router.url for router in routers]
+        moves = []
+        with writing(urls, writers, writes), searching(urls[:1], SEARCHERS) as searchers:
+            time.sleep(QUIET_SECONDS / 4)
+            began = time.monotonic()
+            time.sleep(QUIET_SECONDS)
+            quiet = percentile_ms(searchers, began, time.monotonic())
+            five = [*three, world.shard("fourth"), world.shard("fifth")]
+            for servers, times in ((five[:4], 0), (five, 0), (three, kills)):
+                began = time.monotonic()
+                move = moved(world, servers, times, chance)
+                moves.append({**move, "searches": percentile_ms(searchers, began, time.monotonic())})
             routers[1].process.kill()
-            world.stop("router-1", "built-0", "built-1")
+            world.stop("router-1", "fourth", "fifth")
             world.router("router-1", int(routers[1].url.rpartition(":")[2]))
-            down = moved(world, [world.shard(f"down-{number}") for number in range(2)], 0, chance)
-        world.stop("up-0", "up-1", "up-2")
+            time.sleep(QUIET_SECONDS / 4)
+        failures = writes.failures + [each for searcher in searchers for each in searcher.failures]
         found = documents_of(routers[0].url)
         one = world.server("one").url
         settings = {"fields": {"year": "integer"}, "token_codec": CODEC}
@@ -289,7 +369,8 @@ def measured(documents: int, writers: int, kills: int, seed: int) -> Figures:
     return {
         "documents": documents,
         "writers": writers,
-        "moves": [up, down],
+        "searches_before": quiet,
+        "moves": moves,
         "acknowledged_writes": writes.acknowledged,
         "refused_and_repeated": writes.refused,
         "unanswered_and_repeated": writes.unanswered,
@@ -297,7 +378,7 @@ def measured(documents: int, writers: int, kills: int, seed: int) -> Figures:
         "lost_or_old_documents": len(lost),
         "documents_that_should_not_be": len(found.keys() - writes.documents.keys()),
         "same_hits_and_scores": same,
-        "failures": writes.failures,
+        "failures": failures,
     }
 
 

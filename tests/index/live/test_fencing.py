@@ -10,9 +10,12 @@ import pytest
 
 from tercet.index.candidates import Document
 from tercet.index.catalog.fence import Fence
+from tercet.index.catalog.lineage import ShardPart
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionBusyError, CollectionFencedError, DamagedIndexError
 from tercet.index.live.collection import LiveCollection
+
+ALONE = ShardPart("0", 0, 1)
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def test_all_writes_are_refused_also_after_a_restart(collection: Collection, ran
         pass
     with LiveCollection(again) as live:
         assert live.fence(2) == 1
-        assert live.lift_fence(2) == 1
+        assert live.settle(2, ALONE) == 1
         assert put(live, "b", random_texts) == 2
 
 
@@ -85,10 +88,10 @@ def test_what_comes_late_changes_nothing(collection: Collection, random_texts: A
         with pytest.raises(CollectionBusyError, match="another re-sharding is under way for version 3"):
             live.fence(2)
         with pytest.raises(CollectionBusyError, match="the fence stays"):
-            live.lift_fence(2)
+            live.settle(2, ALONE)
         with pytest.raises(CollectionFencedError):
             put(live, "a", random_texts)
-        live.lift_fence(3)
+        live.settle(3, ALONE)
         with pytest.raises(CollectionBusyError, match="version 3 of the map of shards was given up"):
             live.fence(3)
         assert put(live, "a", random_texts) == 1

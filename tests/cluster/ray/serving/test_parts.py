@@ -19,6 +19,7 @@ from tercet.cluster.ray.serving.in_process import InProcess
 from tercet.cluster.ray.serving.ports import CALLS, ports_of
 from tercet.cluster.ray.serving.token_file import hold_token
 from tercet.cluster.shards.map import ShardPlace, publish_map
+from tercet.cluster.shards.placement import Placement
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.settings.settings import Settings
@@ -94,8 +95,9 @@ def test_the_documentation_lists_every_port() -> None:
 
 def test_shards_are_those_of_the_newest_map(tmp_path: Path) -> None:
     store = open_store(f"file://{tmp_path}/articles")
-    first = publish_map(store, "articles", [ShardPlace("shards/a-0")], None)
-    publish_map(store, "articles", [ShardPlace("shards/b-0"), ShardPlace("shards/b-1")], first)
+    first = publish_map(store, "articles", [ShardPlace("shards/a-0")], Placement.evenly(1), None)
+    places = [ShardPlace("shards/b-0"), ShardPlace("shards/b-1")]
+    publish_map(store, "articles", places, Placement.evenly(2), first)
     deployment = deployment_of({"shard_map": f"file://{tmp_path}/articles/"}, "a test")
     assert [shard.snapshots for shard in shards_of(deployment)] == [
         f"file://{tmp_path}/articles/shards/b-{number}" for number in range(2)
