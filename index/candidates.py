@@ -179,9 +179,11 @@ class FacetValue:
 @dataclass(frozen=True, slots=True)
 class Facet:
     """The commonest values of a field, of equally common ones the smaller first; how many distinct ones there
-    are in all, and how many documents have none.
+    are in all, and how many documents have none. unlisted: so many documents a value may have that is not
+    here and perhaps should be; None where no value is missing.
     """
 
     values: list[FacetValue]
     distinct: int
     missing: int
+    unlisted: int | None = None

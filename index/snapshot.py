@@ -36,7 +36,8 @@ from tercet.index.search.bounds import QuickScores, bounds_of
 from tercet.index.search.choice import Choice
 from tercet.index.search.exact_scores import Candidates, scored
 from tercet.index.search.explanation import Explanation, explain
-from tercet.index.search.facets import FieldCounts, counts_of, facets_of
+from tercet.index.search.facet_parts import FieldCounts, WantedValues, counts_of
+from tercet.index.search.facets import facets_of
 from tercet.index.search.hits import hits_of
 from tercet.index.search.late_interaction import late_scores
 from tercet.index.search.query import CheckedQuery, check_facets, check_options, check_query, check_weights
@@ -316,10 +317,10 @@ class Snapshot(StoredDocuments):
         check_facets(wanted, self.settings.fields)
         return facets_of(self._opened(), wanted, self._condition(filter))
 
-    def field_counts(self, fields: Sequence[str], filter: Filter | None = None) -> dict[str, FieldCounts]:
-        """All values of fields, counted as for `facets`, which it raises as."""
-        check_facets(dict.fromkeys(fields, 1), self.settings.fields)
-        return counts_of(self._opened(), fields, self._condition(filter))
+    def field_counts(self, wanted: Sequence[WantedValues], filter: Filter | None = None) -> list[FieldCounts]:
+        """Values of each field, counted as for `facets`, which it raises as."""
+        check_facets({values.field: 1 for values in wanted}, self.settings.fields)
+        return counts_of(self._opened(), wanted, self._condition(filter))
 
     def retrieve(
         self,

@@ -44,6 +44,13 @@ class ShardedAliases:
         """The collections that a name means: those of the alias, or else the name itself."""
         return self.all(deadline).get(check_collection_name(name), (name,))
 
+    def known(self, name: str) -> Meant | None:
+        """`collections_of`, as far as it is known without asking; from any thread."""
+        cached = self._cached
+        if cached is None or time.monotonic() >= cached[0] + KEPT_SECONDS:
+            return None
+        return cached[1].get(check_collection_name(name), (name,))
+
     def all(self, deadline: Deadline = NO_DEADLINE) -> Mapping[str, Meant]:
         """The collections of each alias, in order of alias. While the first shard is lost they are those that
         it told last, since none can be switched then.

@@ -13,17 +13,19 @@ from typing import ParamSpec, TypeVar
 from tercet.cluster.router.aliases import ShardedAliases
 from tercet.cluster.router.backups import ShardedBackups
 from tercet.cluster.router.catalog import ShardedStatistics
-from tercet.cluster.router.collection import KnownCollection, View
+from tercet.cluster.router.collection import KnownCollection
 from tercet.cluster.router.descriptions import described
 from tercet.cluster.router.followed_map import FollowedMap
 from tercet.cluster.router.resharding_writer import ReshardingWriter
 from tercet.cluster.router.shard_parts import MisplacedShardError
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.router.snapshot import ShardedSnapshot
+from tercet.cluster.router.view import View
 from tercet.cluster.router.writer import ShardedWriter
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.positions import Positions
+from tercet.index.catalog.aliases import Meant
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
@@ -36,6 +38,7 @@ from tercet.service.load.admission import too_late
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
 from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.load.relay import on_loop
 from tercet.service.remote.http import HttpConnections
 
 Arguments = ParamSpec("Arguments")
@@ -139,10 +142,20 @@ class ShardedCollections:
     ) -> SearchTarget[ShardedSnapshot]:
         """The same, with what is stored for searches; options: until when, and with which answers.
 
-        What is known of the collection may be old: what a shard is asked then says so. Raises what asking
-        shards raises, ShardFailedError where they do not agree on what the collection is.
+        What is known of the collection may be old: what a shard is asked then says so. Where shards have
+        other documents by now than this router knows of, it waits for the map that says so. Raises what
+        asking shards raises, ShardFailedError where they do not agree on what the collection is.
         """
-        return await self._look(options.deadline, self._target, name, options, defaults, effort)
+        shards = self._shards
+        if shards.left.is_set():
+            shards = await on_loop(self._newer_than(shards, options.deadline))
+        try:
+            return await self._target(shards, name, options, defaults, effort)
+        except MisplacedShardError:
+            newer = await on_loop(self._newer_than(shards, options.deadline))
+            if newer is shards:
+                raise
+            return await self._target(newer, name, options, defaults, effort)
 
     async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
         """The settings of a collection, with its own name. Raises SeveralCollectionsError, too.
@@ -277,40 +290,33 @@ class ShardedCollections:
                 log.exception("a look for a newer map of shards failed")
             await asyncio.sleep(min(followed.pause_seconds, LOOKING_AGAIN_SECONDS))
 
-    def _target(self, name: str, how: Reading, defaults: bool, effort: bool) -> SearchTarget[ShardedSnapshot]:
-        """What a search needs. Where shards have other documents by now than this router knows of, it waits
-        for the map that says so.
-        """
-        shards = self._shards
-        if shards.left.is_set():
-            shards = self._newer_than(shards, how.deadline)
-        try:
-            return self._target_over(shards, name, how, defaults, effort)
-        except MisplacedShardError:
-            newer = self._newer_than(shards, how.deadline)
-            if newer is shards:
-                raise
-            return self._target_over(newer, name, how, defaults, effort)
-
-    def _newer_than(self, shards: ShardSet, deadline: Deadline) -> ShardSet:
+    async def _newer_than(self, shards: ShardSet, deadline: Deadline) -> ShardSet:
         """The shards of a newer map, once they are known; these where that takes too long."""
         until = min(deadline.moment, time.monotonic() + SETTLING_SECONDS)
         while self._followed is not None and self._shards is shards and time.monotonic() < until:
             shards.fleet.loop.call(self._wanted.set)
-            time.sleep(SETTLING_PAUSE_SECONDS)
+            await asyncio.sleep(SETTLING_PAUSE_SECONDS)
         shards.left.clear()
         return self._shards
 
-    def _target_over(
+    async def _target(
         self, shards: ShardSet, name: str, how: Reading, defaults: bool, effort: bool
     ) -> SearchTarget[ShardedSnapshot]:
-        names = shards.aliases.collections_of(name, how.deadline)
+        """What a search over these shards needs."""
+        names = shards.aliases.known(name)
+        if names is None:
+            names = await self._look(how.deadline, shards.aliases.collections_of, name, how.deadline)
+        return await on_loop(self._target_of(shards, name, names, how, defaults, effort))
+
+    async def _target_of(
+        self, shards: ShardSet, name: str, names: Meant, how: Reading, defaults: bool, effort: bool
+    ) -> SearchTarget[ShardedSnapshot]:
         own = names[0] if len(names) == 1 else name
-        known, fan_out = described(shards, own, how)
+        known, fan_out = await described(shards, own, how)
         description = known.description
         view = View(known, fan_out)
-        if how.snapshot is not None and any(len(each) > 1 for each in shards.fleet.servers):
-            view.find(how.snapshot)
+        if how.snapshot is not None:
+            await view.find(how.snapshot)
         documents = shards.fleet if how.newest else shards.fleet.reading(how.deadline)
         return SearchTarget(
             ShardedSnapshot(view, documents, shards.placement, how.deadline, several=len(names) > 1),
@@ -342,4 +348,4 @@ def _writer(shards: ShardSet, name: str, deadline: Deadline) -> ShardedWriter:
 
 def _written(shards: ShardSet, name: str, deadline: Deadline) -> KnownCollection:
     """What is known of a collection to be written, by its own name, from the shards that answer."""
-    return described(shards, name, Reading(deadline, allow_partial=True))[0]
+    return shards.fleet.loop.run(described(shards, name, Reading(deadline, allow_partial=True)))[0]

@@ -24,26 +24,28 @@ KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that i
 RENEWING_SECONDS = 1.0
 
 
-def described(shards: ShardSet, name: str, how: Reading) -> tuple[KnownCollection, FanOut]:
+async def described(shards: ShardSet, name: str, how: Reading) -> tuple[KnownCollection, FanOut]:
     """What is known of a collection, by its own name, and its shards as one request asks them."""
     fan_out = FanOut(shards.fleet, name, how)
     known = shards.known.get(name)
     if known is None or known.is_stale:
-        known = _describe(shards, name, fan_out)
+        known = await _describe(shards, name, fan_out)
     elif known.age_seconds > KNOWN_SECONDS:
         known.described = time.monotonic()  # so that others go on with it meanwhile
         with suppress(ShardError, OverloadedError):
-            known = _describe(shards, name, FanOut(shards.fleet, name, Reading(within(RENEWING_SECONDS))))
+            known = await _describe(
+                shards, name, FanOut(shards.fleet, name, Reading(within(RENEWING_SECONDS)))
+            )
     fan_out.ask_last(known.behind)
     return known, fan_out
 
 
-def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
+async def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     """The collection as all shards describe it."""
     servers, placement = shards.fleet.servers, shards.placement
-    answers = _answers(name, fan_out, placement)
+    answers = await _answers(name, fan_out, placement)
     require_places(name, fan_out, placement, answers)
-    require_unlost(name, fan_out, answers)
+    await require_unlost(name, fan_out, answers)
     heard = [(shard, answer) for shard, answer in enumerate(answers) if answer is not None]
     languages = LanguageSample.united([answer.languages for _, answer in heard])
     fields = common_fields([answer.settings.fields for _, answer in heard])
@@ -65,7 +67,6 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
         replace(description, languages=languages),
         [None if answer is None else answer.tag for answer in answers],
         [fan_out.describer_of(shard) for shard in range(len(fan_out))],
-        [len(shard) for shard in servers],
         is_stale=None in answers,
     )
     former = shards.known.get(name)
@@ -74,12 +75,12 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
         former.description = replace(former.description, languages=languages)
         return former
     if former is not None and former.description.settings == description.settings:
-        known.term_states = former.term_states
+        known.statistics = former.statistics
     shards.known[name] = known
     return known
 
 
-def _answers(name: str, fan_out: FanOut, placement: Placement) -> list[ShardDescription | None]:
+async def _answers(name: str, fan_out: FanOut, placement: Placement) -> list[ShardDescription | None]:
     """What each shard says of the collection, None of one that is lost. Raises CollectionNotFoundError where
     one has not got it, though those that have it are in their places.
     """
@@ -89,13 +90,13 @@ def _answers(name: str, fan_out: FanOut, placement: Placement) -> list[ShardDesc
 
     shards = range(len(fan_out))
     try:
-        return fan_out.ask(DESCRIPTION, [b""] * len(shards), read, of_writer=True)
+        return await fan_out.ask(DESCRIPTION, [b""] * len(shards), read, of_writer=True)
     except CollectionNotFoundError:
         answers: list[ShardDescription | None] = [None] * len(shards)
         for shard in shards:
             with suppress(CollectionNotFoundError, ShardError, OverloadedError):
                 bodies = [b"" if each == shard else None for each in shards]
-                answers[shard] = fan_out.ask(DESCRIPTION, bodies, read, of_writer=True)[shard]
+                answers[shard] = (await fan_out.ask(DESCRIPTION, bodies, read, of_writer=True))[shard]
         require_places(name, fan_out, placement, answers)
         raise
 

@@ -1,4 +1,4 @@
-"""All shards at once, for threads that wait: what each answers, and which were lost.
+"""All shards at once: what each answers, and which were lost.
 
 All that one request asks of a shard is of one of its servers, which is the one that answers it first.
 """
@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 from urllib.parse import quote
 
+from tercet.cluster.shards.calls import outcomes
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.refusals import is_of_server
@@ -33,7 +34,7 @@ Queries = Callable[[int, str], Mapping[str, str]]
 
 class FanOut:
     """The shards of one collection, asked on behalf of one request; `lost` has those that gave no answer,
-    where that was allowed. Safe to use from several threads.
+    where that was allowed. Use from the event loop, but for the properties.
     """
 
     def __init__(self, fleet: Fleet, collection: str, how: Reading) -> None:
@@ -96,6 +97,11 @@ class FanOut:
         return self._client_of(shard).reading()
 
     @property
+    def of_newest(self) -> bool:
+        """Whether only what the writing servers have is an answer."""
+        return self._how.newest
+
+    @property
     def may_begin_again(self) -> bool:
         """Whether whoever asks begins anew at BegunAgainError."""
         return self._how.may_begin_again
@@ -104,7 +110,7 @@ class FanOut:
         """Whether a shard gave no answer."""
         return shard in self._lost
 
-    def ask(
+    async def ask(
         self,
         operation: str,
         bodies: Sequence[bytes | None],
@@ -123,13 +129,13 @@ class FanOut:
         asked = [shard for shard, body in enumerate(bodies) if body is not None and shard not in self._lost]
         answers: list[Answer | None] = [None] * len(bodies)
         send = self._of_writer if of_writer else self._of_kept
-        found = self._fleet.run(
-            {
-                shard: send(shard, operation, self._request(shard, operation, bodies[shard] or b"", queries))
+        found = await outcomes(
+            [
+                send(shard, operation, self._request(shard, operation, bodies[shard] or b"", queries))
                 for shard in asked
-            }
+            ]
         )
-        for shard, answer in found.items():
+        for shard, answer in zip(asked, found, strict=True):
             try:
                 if isinstance(answer, Exception):
                     raise answer
@@ -140,7 +146,7 @@ class FanOut:
                 if isinstance(error, RelayedError) and error.code == "invalid_query":
                     raise InvalidQueryError(str(error)) from None
                 unreadable = answer is not error and isinstance(error, ShardFailedError)
-                if unreadable and self._may_leave(shard):
+                if unreadable and not of_writer and self._may_leave(shard):
                     raise self._fleet.servers[shard].leave(self._kept.get(shard, WRITER)) from error
                 if not (self._how.allow_partial and is_of_server(error)):
                     raise
@@ -150,7 +156,7 @@ class FanOut:
             raise self._last_failure
         return answers
 
-    def ask_replicas(
+    async def ask_replicas(
         self, operation: str, read: Callable[[int, bytes], Answer], seconds: float
     ) -> dict[int, Answer]:
         """What a replica of each shard answers whose writing server has described the collection, by the
@@ -168,7 +174,7 @@ class FanOut:
             if len(servers) > 1 and self._describers.get(shard) == WRITER
         }
         answers: dict[int, Answer] = {}
-        for shard, found in self._fleet.run(asks).items():
+        for shard, found in zip(asks, await outcomes(list(asks.values())), strict=True):
             if not isinstance(found, Exception):
                 server, body = found
                 with (

@@ -28,7 +28,7 @@ class Detail:
     content: bytes | None
 
 
-def details_of(
+async def details_of(
     fan_out: FanOut,
     searches: Sequence[str | None],
     parts: Sequence[ShardHits],
@@ -55,7 +55,7 @@ def details_of(
         wanted_of = [wanted[shards[wanted] == shard] for shard in range(len(parts))]  # the hits of each shard
         numbers = [part.numbers[rows[some]] for part, some in zip(parts, wanted_of, strict=True)]
         orders = [np.argsort(some) for some in numbers]
-        answers = _asked(
+        answers = await _asked(
             fan_out, searches, [some[order] for some, order in zip(numbers, orders, strict=True)], contents
         )
         waiting = []
@@ -78,7 +78,7 @@ def _detail(late: Float64, windows: Int64 | None, contents: PackedBytes | None, 
     )
 
 
-def _asked(
+async def _asked(
     fan_out: FanOut, searches: Sequence[str | None], numbers: Sequence[Int64], contents: bool
 ) -> list[HitParts | None]:
     def read(shard: int, body: bytes) -> HitParts:
@@ -92,4 +92,4 @@ def _asked(
         encode(PartsRequest(search, size, some)) if search is not None and len(some) else None
         for search, some in zip(searches, numbers, strict=True)
     ]
-    return fan_out.ask("parts", bodies, read)
+    return await fan_out.ask("parts", bodies, read)

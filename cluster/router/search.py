@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from tercet.cluster.router.collection import View
-from tercet.cluster.router.fan_out import query_of
 from tercet.cluster.router.hit_details import details_of
 from tercet.cluster.router.soundness import check_hits, check_proposals
-from tercet.cluster.router.terms import KnownTerms, sound
+from tercet.cluster.router.statistics import KnownTerms
+from tercet.cluster.router.view import View
 from tercet.index.bm25.query import QueryWords, WeighedWords, words_of
 from tercet.index.candidates import CandidateLimits, Document, Hit, Scores, SearchResult
 from tercet.index.catalog.settings import CollectionSettings
@@ -31,10 +29,9 @@ from tercet.service.shard.records import Begun, Candidates, CandidatesRequest, H
 
 INLINE_HITS = 100  # whose contents come with their scores at most
 INLINE_BYTES = 1 << 20  # of these contents, of each shard
-ATTEMPTS = 3  # the second goes by fixed states, which others may have fixed meanwhile
 
 
-def search(view: View, request: SnapshotQuery) -> SearchResult:
+async def search(view: View, request: SnapshotQuery) -> SearchResult:
     """The hits that one machine with the documents of all shards would find.
 
     Raises as `Snapshot.answer`, and what asking shards raises; BegunAgainError where what the router knows of
@@ -42,19 +39,19 @@ def search(view: View, request: SnapshotQuery) -> SearchResult:
     """
     started = time.perf_counter()
     limits, nearest = limits_for(request.limits, request.nearest)
-    proposed = _proposals(view, request, limits, nearest)
+    proposed = await _proposals(view, request, limits, nearest)
     while True:
         lost = view.fan_out.lost
         left = _left(view, proposed, limits, nearest)
         retrieved = time.perf_counter()
-        parts = _scored(view, request, proposed, left)
+        parts = await _scored(view, request, proposed, left)
         chosen = merged(parts, request.weights, request.fusion, request.page, request.top_k)
-        hits = _hits(view, request, proposed, parts, chosen)
+        hits = await _hits(view, request, proposed, parts, chosen)
         if view.fan_out.lost == lost:
             break
         # A shard that was lost meanwhile had a part in the cut, and took places of others.
     ended = time.perf_counter()
-    return SearchResult(hits, view.terms.version, retrieved - started, ended - retrieved, lost)
+    return SearchResult(hits, view.version, retrieved - started, ended - retrieved, lost)
 
 
 def _left(
@@ -72,28 +69,16 @@ def _left(
     return left
 
 
-def _proposals(
+async def _proposals(
     view: View, request: SnapshotQuery, limits: CandidateLimits, nearest: int | None
 ) -> list[Begun | None]:
-    """What all shards propose, by weights that tell of all at the states that the view is fixed at."""
-    known, settings = view.known, view.known.description.settings
+    """What all shards propose, by weights that tell of all."""
+    settings = view.known.description.settings
     words = query_words(settings, request.text)
-    by_states = settings.lexical == "idf" or words is not None
-
-    others: list[int] = []
-
-    def read(shard: int, body: bytes) -> Candidates:
-        candidates = decode(Candidates, body)
-        if candidates.told is None:
-            others.append(shard)
-        else:
-            sound(candidates.told, settings.vocabulary_size)
-        if candidates.begun is not None:
-            check_proposals(candidates.begun.proposals)
-        return candidates
-
-    for _ in range(ATTEMPTS):
-        terms, weighed = weighed_by(view, words) if by_states else (view.terms, None)
+    while True:
+        terms, weighed = await weighed_by(view, words)
+        if view.known.goes_by_terms:
+            view.renew(() if words is None else words.terms)
         query = ShardQuery(
             _multiplied(request.query, terms, settings.vocabulary_size),
             weighed,
@@ -105,23 +90,27 @@ def _proposals(
             boosts=tuple(request.boosts),
             without=tuple(request.without),
         )
-        body = encode(CandidatesRequest(query))
-        pinned = view.is_pinned(terms)
-        states = terms.states if by_states or pinned else [None] * len(terms.states)
-        answers = view.fan_out.ask(
-            "candidates", [body] * len(states), read, partial(_queries, view, states, pinned=pinned)
-        )
-        if others:
-            raise _changed(view, others)
-        reports = [None if answer is None else answer.told for answer in answers]
-        fixed = view.fix(reports, terms)
-        begun = [None if answer is None else answer.begun for answer in answers]
-        if all(
-            report is None or (report.state == fixed.states[shard] and begun[shard] is not None)
-            for shard, report in enumerate(reports)
-        ):
+        begun = await _begun(view, encode(CandidatesRequest(query)))
+        if await view.settle(terms) is terms:
             return begun
-    raise ShardFailedError(f"shards of {known.name!r} do not keep to a state that they told", known.name)
+
+
+async def _begun(view: View, body: bytes) -> list[Begun | None]:
+    others: list[int] = []
+
+    def read(shard: int, body: bytes) -> Begun | None:
+        begun = decode(Candidates, body).begun
+        if begun is None:
+            others.append(shard)
+            return None
+        check_proposals(begun.proposals)
+        view.fix(shard, begun.at)
+        return begun
+
+    begun = await view.read("candidates", [body] * len(view.fan_out), read, fixes=True)
+    if others:
+        raise _changed(view, others)
+    return begun
 
 
 def _changed(view: View, shards: Sequence[int]) -> Exception:
@@ -138,16 +127,6 @@ def _changed(view: View, shards: Sequence[int]) -> Exception:
     )
 
 
-def _queries(
-    view: View, states: Sequence[str | None], shard: int, server: str, *, pinned: bool
-) -> dict[str, str]:
-    """What a server is told of what is known: that of which the weights are, and what it told itself."""
-    state = states[shard]
-    since = None if state is None else view.known_by(shard, server, states)
-    query = query_of({"tag": view.known.tags[shard], "state": state, "known": since})
-    return {**query, "pinned": "true"} if pinned else query
-
-
 def query_words(settings: CollectionSettings, text: str | None) -> QueryWords | None:
     """The words of a query's text; None without one, or without BM25."""
     if not settings.bm25 or text is None:
@@ -155,15 +134,12 @@ def query_words(settings: CollectionSettings, text: str | None) -> QueryWords | 
     return words_of(text, settings.bm25_language)
 
 
-def weighed_by(view: View, words: QueryWords | None) -> tuple[KnownTerms, WeighedWords | None]:
+async def weighed_by(view: View, words: QueryWords | None) -> tuple[KnownTerms, WeighedWords | None]:
     """What is known of terms, and words weighed by what all shards know of them."""
-    terms = view.terms
-    if words is None:
-        return (terms if view.has_heard(terms) else view.tell()[0]), None
-    counts = terms.words.of(words.terms) if view.has_heard(terms) else None
-    if counts is None:
-        terms, counts = view.tell(words.terms)
-    return terms, None if counts is None else words.weighed(counts)
+    if not view.known.goes_by_terms:
+        return view.known.statistics.nothing, None
+    terms, counts = await view.weighed(None if words is None else words.terms)
+    return terms, None if words is None or counts is None else words.weighed(counts)
 
 
 def _multiplied(query: Representations, terms: KnownTerms, vocabulary_size: int) -> Representations:
@@ -181,7 +157,7 @@ def _sides(request: SnapshotQuery, *, bm25: bool) -> int:
     return SIDES + 1 if request.boosts else SIDES - (not bm25)
 
 
-def _scored(
+async def _scored(
     view: View, request: SnapshotQuery, proposed: Sequence[Begun | None], left: Sequence[Int64 | None]
 ) -> list[ShardHits]:
     """What may be hits of each shard, with exact scores; nothing of one that is lost."""
@@ -201,7 +177,7 @@ def _scored(
         return hits
 
     bodies = [body(begun, numbers) for begun, numbers in zip(proposed, left, strict=True)]
-    answers = view.fan_out.ask("hits", bodies, read)
+    answers = await view.fan_out.ask("hits", bodies, read)
     return [ShardHits.nothing(sides) if answer is None else answer for answer in answers]
 
 
@@ -215,7 +191,7 @@ def _needs_more(request: SnapshotQuery, settings: CollectionSettings) -> bool:
     return settings.window is not None or (has_late and request.weights.colbert == 0)
 
 
-def _hits(
+async def _hits(
     view: View,
     request: SnapshotQuery,
     proposed: Sequence[Begun | None],
@@ -227,7 +203,7 @@ def _hits(
     has_late = settings.stores_token_vectors and request.query.colbert is not None
     has_bm25 = settings.bm25 and request.text is not None
     names = [None if begun is None else begun.search for begun in proposed]
-    details = details_of(
+    details = await details_of(
         view.fan_out, names, parts, chosen, contents=request.contents, more=_needs_more(request, settings)
     )
     hits = []

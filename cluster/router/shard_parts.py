@@ -63,7 +63,7 @@ def require_places(
         )
 
 
-def require_unlost(name: str, fan_out: FanOut, described: Sequence[ShardDescription | None]) -> None:
+async def require_unlost(name: str, fan_out: FanOut, described: Sequence[ShardDescription | None]) -> None:
     """Raises ShardUnavailableError where the writing server of a shard has another collection of this name
     than a replica, as one that was made anew after the server lost its data.
     """
@@ -71,7 +71,8 @@ def require_unlost(name: str, fan_out: FanOut, described: Sequence[ShardDescript
     def read(shard: int, body: bytes) -> ShardDescription:
         return ShardDescription.read(body, f"a replica of shard {shard}")
 
-    for shard, replica in fan_out.ask_replicas(DESCRIPTION, read, SOON_SECONDS).items():
+    replicas = await fan_out.ask_replicas(DESCRIPTION, read, SOON_SECONDS)
+    for shard, replica in replicas.items():
         writer, followed = described[shard], replica.settings.lineage
         lineage = None if writer is None else writer.settings.lineage
         if lineage is not None and followed is not None and followed.id not in (lineage.id, *lineage.former):

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from tercet.cluster.router.collection import View
 from tercet.cluster.router.documents import ShardedDocuments
+from tercet.cluster.router.facets import facets
 from tercet.cluster.router.search import query_words, search, weighed_by
-from tercet.cluster.router.terms import KnownTerms
+from tercet.cluster.router.view import View
+from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import Facet, SearchResult
@@ -20,7 +21,6 @@ from tercet.index.documents.filters import Filter, check_filter
 from tercet.index.languages.sample import LanguageSample
 from tercet.index.reading.examples import Example, examples_query
 from tercet.index.search.explanation import Explanation
-from tercet.index.search.facets import FieldCounts, merged_facet
 from tercet.index.search.query import check_facets, check_lexical
 from tercet.index.search.snapshot_query import SnapshotQuery, check_snapshot_query
 from tercet.index.segments.stored import StoredQuery
@@ -37,8 +37,6 @@ from tercet.service.shard.records import (
     ExamplesRequest,
     Explanations,
     ExplanationsRequest,
-    Facets,
-    FacetsRequest,
     StoredText,
     TermFactors,
 )
@@ -47,17 +45,18 @@ Answer = TypeVar("Answer")
 
 
 class ShardedIdf:
-    """The idf of all shards together, at the states of a view; see
+    """The idf of all shards together, by which a view goes; see
     `tercet.index.sparse.idf.CollectionIdf`.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, loop: Loop) -> None:
         self._view = view
+        self._run = loop.run
 
     def of_terms(self, token_ids: Int32) -> Float64:
         """The factors idf(t) / m float64[T] of some terms. Asks shards that were not heard yet."""
         view = self._view
-        terms = view.terms if view.is_fixed else view.tell()[0]
+        terms = view.terms or self._run(view.settled())
         return terms.factors(token_ids)
 
     def weighted(self, token_ids: Int32, weights: Float32) -> Float32:
@@ -69,7 +68,7 @@ class ShardedSnapshot(ShardedDocuments):
     """One request's view of a collection over shards, in the place of `tercet.index.snapshot.Snapshot`.
 
     What it asks first fixes the state of each shard, and all else is of the same states. Its methods wait for
-    shards, so they are for threads other than the event loop's.
+    shards, so they are for threads other than the event loop's, but for those that are awaited there.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class ShardedSnapshot(ShardedDocuments):
         """several: it is an alias of several collections."""
         super().__init__(fleet, placement, view.known.description.settings, deadline, several=several)
         self._view = view
-        self.idf = ShardedIdf(view) if self.settings.lexical == "idf" else None
+        self.idf = ShardedIdf(view, fleet.loop) if self.settings.lexical == "idf" else None
 
     @property
     def known_languages(self) -> LanguageSample:
@@ -106,29 +105,25 @@ class ShardedSnapshot(ShardedDocuments):
 
     def answer(self, asked: SnapshotQuery) -> SearchResult:
         """As `Snapshot.answer`; raises what asking shards raises, too."""
+        return self._fleet.loop.run(self.awaited_answer(asked))
+
+    async def awaited_answer(self, asked: SnapshotQuery) -> SearchResult:
+        """`answer`, from the event loop."""
         check_snapshot_query(asked, self.settings)
-        return search(self._view, asked)
+        return await search(self._view, asked)
 
     def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
-        """As `Snapshot.facets`: every shard tells all values, so that the counts are exact."""
-        fields = list(wanted)
+        """As `Snapshot.facets`, but for fields of very many values: see `tercet.cluster.router.facets`."""
+        return self._fleet.loop.run(self.awaited_facets(wanted, filter))
+
+    async def awaited_facets(
+        self, wanted: Mapping[str, int], filter: Filter | None = None
+    ) -> dict[str, Facet]:
+        """`facets`, from the event loop."""
         check_facets(wanted, self.settings.fields)
         if filter is not None:
             check_filter(filter, self.settings.fields)
-
-        def read(_shard: int, body: bytes) -> Sequence[FieldCounts]:
-            return decode(Facets, body, F=len(fields)).fields
-
-        body = encode(FacetsRequest(tuple(fields), filter))
-        counts = [values for values in self._view.read("facets", [body] * len(self._fleet), read) if values]
-        return {
-            field: merged_facet(
-                [values[number] for values in counts],
-                wanted[field],
-                boolean=self.settings.fields[field] == "boolean",
-            )
-            for number, field in enumerate(fields)
-        }
+        return await facets(self._view, wanted, filter)
 
     def explanations(
         self,
@@ -139,7 +134,9 @@ class ShardedSnapshot(ShardedDocuments):
     ) -> list[Explanation]:
         """As `Snapshot.explanations`, by what is known of terms and words over all shards."""
         words = query_words(self.settings, text)
-        terms, weighed = weighed_by(self._view, words)
+        if self._view.known.goes_by_terms and self._view.terms is None:
+            self._fleet.loop.run(self._view.settled())
+        terms, weighed = self._fleet.loop.run(weighed_by(self._view, words))
         factors = None
         if query.sparse is not None:
             token_ids, weights = check_lexical(*query.sparse.row(0), self.settings.vocabulary_size)
@@ -227,7 +224,9 @@ class ShardedSnapshot(ShardedDocuments):
         places = self._placement.shards_of(names.ids)
         numbers = [np.flatnonzero(places == shard).tolist() for shard in range(count)]
         bodies = [encode(asked(names.take(own))) if own else None for own in numbers]
-        told = self._view.read(operation, bodies, lambda shard, body: read(body, len(numbers[shard])))
+        told = self._fleet.loop.run(
+            self._view.read(operation, bodies, lambda shard, body: read(body, len(numbers[shard])))
+        )
         answers: dict[int, Answer] = {}
         for shard, (own, found) in enumerate(zip(numbers, told, strict=True)):
             if own and found is None:
@@ -239,5 +238,7 @@ class ShardedSnapshot(ShardedDocuments):
                 answers |= zip(own, found, strict=True)
         return answers
 
-    def _fixed(self) -> KnownTerms:
-        return self._view.terms if self._view.is_fixed else self._view.tell()[0]
+    def _fixed(self) -> View:
+        if not self._view.is_fixed:
+            self._fleet.loop.run(self._view.told())
+        return self._view

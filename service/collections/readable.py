@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from tercet.index.candidates import Document, Facet, SearchResult
 from tercet.index.catalog.aliases import Meant
@@ -99,6 +99,19 @@ class ReadableSnapshot(Protocol):
     def read(self, placed: PlacedDocument) -> Document: ...
 
     def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None: ...
+
+
+@runtime_checkable
+class AwaitedSearches(Protocol):
+    """What a snapshot has beside that other servers search: `answer` and `facets` that wait for them on the
+    event loop, and take no thread meanwhile.
+    """
+
+    async def awaited_answer(self, query: SnapshotQuery) -> SearchResult: ...
+
+    async def awaited_facets(
+        self, wanted: Mapping[str, int], filter: Filter | None = None
+    ) -> dict[str, Facet]: ...
 
 
 class NamedAliases(Protocol):

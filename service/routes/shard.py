@@ -45,14 +45,12 @@ async def candidates(
     deadline: TimeLimit,
     tag: State = None,
     state: State = None,
-    known: State = None,
-    pinned: bool = False,
 ) -> Response:
     """What this shard proposes for a query."""
     target = await _opened(services, name)
     return _response(
         await services.pipeline.queue.admitted(
-            deadline, services.shard.candidates, name, target, body, tag, state, known, pinned=pinned
+            deadline, services.shard.candidates, name, target, body, tag, state
         )
     )
 
@@ -87,7 +85,7 @@ async def statistics(
 async def facets(
     name: Name, body: Body, services: Services, deadline: TimeLimit, state: State = None
 ) -> Response:
-    """All values of some fields, counted."""
+    """Values of some fields, counted."""
     return await _read(services.shard.reading.facets, name, body, services, deadline, state)
 
 

@@ -48,7 +48,11 @@ def _confident(outcome: SearchOutcome) -> dict[str, Any]:
 def _facets(outcome: SearchOutcome) -> dict[str, Any]:
     if outcome.facets is None:
         return {}
-    return {"facets": {name: asdict(facet) for name, facet in outcome.facets.items()}}
+    facets = {name: asdict(facet) for name, facet in outcome.facets.items()}
+    for facet in facets.values():
+        if facet["unlisted"] is None:
+            del facet["unlisted"]
+    return {"facets": facets}
 
 
 def _partial(outcome: SearchOutcome) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tercet.models.encoder import EncoderInfo
 from tercet.models.representations import Representations
-from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
+from tercet.service.collections.readable import AwaitedSearches, ReadableSnapshot, SearchTarget
 from tercet.service.collections.served import Reads
 from tercet.service.encoding.options import TextOptions
 from tercet.service.encoding.rerankers import Rerankers
@@ -195,15 +195,19 @@ class SearchPipeline:
     ) -> list[Shaped]:
         """The second step: candidates, scores and answers, in a thread for each query."""
         facets: Facets | None = None
-        if (wanted := plan.scope.facets) is not None:
-            facets = await self.queue.run(deadline, plan.snapshot.facets, wanted.values, wanted.filter)
+        snapshot, wanted = plan.snapshot, plan.scope.facets
+        servers = snapshot if isinstance(snapshot, AwaitedSearches) else None
+        if wanted is not None and servers is not None:
+            facets = await on_loop(servers.awaited_facets(wanted.values, wanted.filter))
+        elif wanted is not None:
+            facets = await self.queue.run(deadline, snapshot.facets, wanted.values, wanted.filter)
 
         ticket = Ticket(deadline)  # the re-ranker's queue is another than the encoder's
 
         def run(query: PlannedQuery) -> Coroutine[Any, Any, Executed[Shaped]]:
-            if query.query.reranker is not None:
-                return self._rerank(query, query.query.reranker, plan, facets, shape, ticket)
-            return self.queue.run(deadline, plan.execute, query, facets, time.monotonic(), shape)
+            if query.query.reranker is None and servers is None:
+                return self.queue.run(deadline, plan.execute, query, facets, time.monotonic(), shape)
+            return self._found_first(query, plan, servers, facets, shape, ticket)
 
         if len(plan.queries) == 1:
             executed = [await run(plan.queries[0])]
@@ -212,21 +216,29 @@ class SearchPipeline:
         note(snapshot=plan.snapshot.version, hits=sum(answered.hits for answered in executed))
         return [answered.answer for answered in executed]
 
-    async def _rerank(
+    async def _found_first(
         self,
         query: PlannedQuery,
-        name: str,
         plan: SearchPlan,
+        servers: AwaitedSearches | None,
         facets: Facets | None,
         shape: Callable[[SearchQuery, SearchOutcome], Shaped],
         ticket: Ticket,
     ) -> Executed[Shaped]:
-        """The second step where a re-ranker puts the hits in order: between two visits to a thread."""
+        """The second step where a re-ranker puts the hits in order, or other servers search: no thread waits
+        for them.
+        """
         deadline, ready = ticket.deadline, time.monotonic()
-        reranker = await self._rerankers.named(name, deadline)
-        result, began = await self.queue.run(deadline, plan.found, query)
-        words = require_words(query.words, query.query.param)
-        found = await reranked(reranker, words, result, began, ticket)
+        reranker = None
+        if query.query.reranker is not None:
+            reranker = await self._rerankers.named(query.query.reranker, deadline)
+        if servers is None:
+            found = await self.queue.run(deadline, plan.found, query)
+        else:
+            found = await on_loop(plan.found_by(servers, query))
+        if reranker is not None:
+            words = require_words(query.words, query.query.param)
+            found = await reranked(reranker, words, found, ticket)
         return await self.queue.run(deadline, plan.execute, query, facets, ready, shape, found)
 
 

@@ -12,7 +12,7 @@ from tercet.index.catalog.calibration import Calibration
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.representations import Representations
 from tercet.models.tokenizer import Tokenizer
-from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
+from tercet.service.collections.readable import AwaitedSearches, ReadableSnapshot, SearchTarget
 from tercet.service.search.checks import require_bm25, require_candidates, require_fields, require_known_sides
 from tercet.service.search.confidence import calibration_used, rated, with_leaders
 from tercet.service.search.defaults import candidates_used, weights_used
@@ -20,7 +20,7 @@ from tercet.service.search.explanations import explain_hits
 from tercet.service.search.highlights import highlights_of
 from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope, StageSeconds
 from tercet.service.search.query_terms import ReadQuery
-from tercet.service.search.reranking import Reranked
+from tercet.service.search.reranking import Found
 from tercet.service.tracing.request import record
 
 Shaped = TypeVar("Shaped")
@@ -123,13 +123,18 @@ class SearchPlan:
     queries: Sequence[PlannedQuery]
     encode_seconds: float
 
-    def found(self, planned: PlannedQuery) -> tuple[SearchResult, float]:
-        """What the sum finds for one query, and when that began, of the monotonic clock. It blocks."""
+    def found(self, planned: PlannedQuery) -> Found:
+        """What the sum finds for one query. It blocks."""
         began = time.monotonic()
-        return self.snapshot.answer(self._asked(planned)), began
+        return Found(self.snapshot.answer(self._asked(planned)), began)
+
+    async def found_by(self, servers: AwaitedSearches, planned: PlannedQuery) -> Found:
+        """What the sum finds for one query in the snapshot, which other servers search."""
+        began = time.monotonic()
+        return Found(await servers.awaited_answer(self._asked(planned)), began)
 
     def _asked(self, planned: PlannedQuery) -> SnapshotQuery:
-        """What the snapshot is asked for one query. It blocks."""
+        """What the snapshot is asked for one query. It blocks where languages were not detected yet."""
         query = planned.of_snapshot()
         return query if planned.parameters.calibration is None else with_leaders(query, self.snapshot)
 
@@ -139,17 +144,17 @@ class SearchPlan:
         facets: Facets | None,
         ready: float,
         shape: Callable[[SearchQuery, SearchOutcome], Shaped],
-        reranked: Reranked | None = None,
+        found: Found | None = None,
     ) -> Executed[Shaped]:
         """Searches for one query. It blocks, so it is for threads.
 
         facets: that go with its hits; ready: when it began to wait for a thread, of the monotonic clock;
-        shape: makes an answer of the outcome; reranked: what was found already, by `found`.
+        shape: makes an answer of the outcome; found: what was found already.
         """
-        began = time.monotonic() if reranked is None else reranked.began
+        began = time.monotonic() if found is None else found.began
         query, snapshot, settings = planned.query, self.snapshot, self.snapshot.settings
         asked = self._asked(planned)
-        result = snapshot.answer(asked) if reranked is None else reranked.result
+        result = snapshot.answer(asked) if found is None else found.result
         hits, encoded, words = result.hits, planned.representations, planned.words
         confidences, confident = None, None
         if planned.parameters.calibration is not None:
@@ -174,7 +179,7 @@ class SearchPlan:
                 result.retrieve_seconds,
                 result.score_seconds,
                 self.encode_seconds + time.monotonic() - ready,
-                None if reranked is None else reranked.seconds,
+                None if found is None else found.rerank_seconds,
             ),
             sides=settings.encoder_sides,
             bm25=settings.bm25,

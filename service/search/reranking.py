@@ -12,32 +12,30 @@ from tercet.service.load.admission import Ticket
 
 
 @dataclass(frozen=True, slots=True)
-class Reranked:
-    """What a search found, its hits by their logits. began: of the monotonic clock, when a thread began to
-    search; seconds: what the cross-encoder took, with waiting for it.
+class Found:
+    """What a search found. began: of the monotonic clock, when it began to search; rerank_seconds: what a
+    cross-encoder took that put the hits in order, with waiting for it, None without one.
     """
 
     result: SearchResult
     began: float
-    seconds: float
+    rerank_seconds: float | None = None
 
 
-async def reranked(
-    reranker: Reranker, query: str, result: SearchResult, began: float, ticket: Ticket
-) -> Reranked:
+async def reranked(reranker: Reranker, query: str, found: Found, ticket: Ticket) -> Found:
     """The hits that were found, highest logit first; equal ones stay in their order.
 
     Raises InvalidRequestError for a hit without a text, and what `Reranker.scores` raises.
     """
     started = time.monotonic()
-    passages = [passage_of(hit) for hit in result.hits]
+    passages = [passage_of(hit) for hit in found.result.hits]
     logits = await reranker.scores(query, passages, ticket) if passages else []
     hits = [
         replace(hit, scores=replace(hit.scores, reranker=logit))
-        for hit, logit in zip(result.hits, logits, strict=True)
+        for hit, logit in zip(found.result.hits, logits, strict=True)
     ]
     hits.sort(key=lambda hit: hit.scores.reranker or 0.0, reverse=True)
-    return Reranked(replace(result, hits=hits), began, time.monotonic() - started)
+    return Found(replace(found.result, hits=hits), found.began, time.monotonic() - started)
 
 
 def passage_of(hit: Hit) -> str:

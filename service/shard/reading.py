@@ -12,7 +12,7 @@ from tercet.service.collections.readable import SearchTarget
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.shard.codec import decode_request, encode
 from tercet.service.shard.conversions import text_bytes
-from tercet.service.shard.pins import Pins
+from tercet.service.shard.pins import Pins, is_of_content
 from tercet.service.shard.records import (
     Boosts,
     BoostsRequest,
@@ -23,10 +23,12 @@ from tercet.service.shard.records import (
     ExplanationsRequest,
     Facets,
     FacetsRequest,
+    ShardState,
     StoredText,
 )
 
 MOST_EXAMPLE_TOKENS = 512
+VERSION_DIGITS = 12  # of a state, as people read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +39,18 @@ class ShardReading:
 
     pins: Pins
 
-    def at(self, state: str | None, target: SearchTarget[Snapshot]) -> tuple[Snapshot, str]:
-        """The snapshot of a state, by default the current one, and its state. Raises ShardStateGoneError."""
-        if state is None:
-            return target.snapshot, self.pins.pin(target.snapshot)
-        return self.pins.snapshot(state), state
+    def at(self, state: str | None, target: SearchTarget[Snapshot]) -> tuple[Snapshot, ShardState]:
+        """The snapshot of a state, by default the current one. Raises ShardStateGoneError."""
+        snapshot = target.snapshot if state is None else self.pins.snapshot(state)
+        state = self.pins.pin(snapshot) if state is None else state
+        version = state[:VERSION_DIGITS] if is_of_content(state) else snapshot.version
+        return snapshot, ShardState(state, version, snapshot.documents)
 
     def facets(self, target: SearchTarget[Snapshot], body: bytes, state: str | None) -> bytes:
-        """All values of some fields, counted."""
+        """The commonest values of some fields, and values by name, counted."""
         wanted = decode_request(FacetsRequest, body)
-        snapshot, _ = self.at(state, target)
-        found = snapshot.field_counts(wanted.fields, wanted.filter)
-        return encode(Facets(tuple(found[field] for field in wanted.fields)))
+        snapshot, at = self.at(state, target)
+        return encode(Facets(at, tuple(snapshot.field_counts(wanted.fields, wanted.filter))))
 
     def explanations(self, target: SearchTarget[Snapshot], body: bytes, state: str | None) -> bytes:
         """Why documents of this shard have their scores."""

@@ -20,7 +20,7 @@ from tercet.index.documents.filters import Filter
 from tercet.index.languages.sample import LanguageSample
 from tercet.index.reading.examples import Example
 from tercet.index.search.explanation import Explanation
-from tercet.index.search.facets import FieldCounts
+from tercet.index.search.facet_parts import FieldCounts, WantedValues
 from tercet.index.search.shard_search import Proposals, ShardQuery
 from tercet.models.representations import Float64, Int32, Int64, Representations, Shape
 
@@ -72,17 +72,22 @@ class PartsRequest:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsRequest:
-    """How many documents have each term, and the same of some words."""
+    """How many documents there are; with terms, how many have each term; with words, the same of these."""
 
+    terms: bool
     words: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class FacetsRequest:
-    """All values of some fields, counted over what a filter allows."""
+    """Values of some fields, each named once, counted over what a filter allows."""
 
-    fields: tuple[str, ...]
+    fields: tuple[WantedValues, ...]
     filter: Filter | None
+
+    def __post_init__(self) -> None:
+        if len({wanted.field for wanted in self.fields}) < len(self.fields):
+            raise ValueError("a field is named twice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,56 +179,49 @@ class CountChange:
     masses: Annotated[Int64, Shape("X")]
 
 
-NO_CHANGE = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
-
-
 @dataclass(frozen=True, slots=True)
-class TermReport:
-    """What a shard says of its documents at a state. version: the state's name for people; documents: how
-    many there are; change: what comes to the counts of terms, None where it was not asked; words: what it
-    knows of those that were asked for.
+class ShardState:
+    """A snapshot of a shard. state: by which it can be had for a while; version: the state's name for people;
+    documents: how many there are.
     """
 
     state: str
     version: str
     documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class TermReport:
+    """What a shard says of its documents. change: what comes to the counts of terms, None where it was not
+    asked or is nothing; words: what it knows of those that were asked for.
+    """
+
+    at: ShardState
     change: CountChange | None = None
     words: WordCounts | None = None
-
-    @property
-    def since(self) -> str | None:
-        """The state that the change leads from."""
-        return self.state if self.change is None else self.change.since
-
-    @property
-    def added(self) -> tuple[Int32, Int64, Int64]:
-        """What it tells of terms."""
-        change = self.change
-        return NO_CHANGE if change is None else (change.terms, change.frequencies, change.masses)
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A search that goes on by its name, and what it proposes."""
+    """A search that goes on by its name, and what it proposes, at a state."""
 
+    at: ShardState
     search: str
     proposals: Proposals
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a shard proposes for a query at a state. Nothing is proposed where the state is another than the
-    router knows, and nothing told where the description is.
-    """
+    """What a shard proposes for a query: nothing where it has another description than the router knows."""
 
-    told: TermReport | None = None
     begun: Begun | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """The counts of F fields, in order."""
+    """The counts of F fields, in order, at a state."""
 
+    at: ShardState
     fields: Annotated[tuple[FieldCounts, ...], Shape("F")]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tercet.index.snapshot import Snapshot
 from tercet.models.representations import Int64
 from tercet.service.collections.readable import SearchTarget
@@ -11,7 +9,7 @@ from tercet.service.exceptions import InvalidRequestError
 from tercet.service.shard.codec import decode_request, encode
 from tercet.service.shard.counts import ToldCounts
 from tercet.service.shard.description import ShardDescription
-from tercet.service.shard.pins import BegunSearch, Pins, is_of_content
+from tercet.service.shard.pins import BegunSearch, Pins
 from tercet.service.shard.reading import ShardReading
 from tercet.service.shard.records import (
     Begun,
@@ -24,7 +22,6 @@ from tercet.service.shard.records import (
 )
 
 CONTENT_BYTES = 16 << 20  # of one answer
-VERSION_DIGITS = 12  # of a state, as people read it
 
 
 class ShardServing:
@@ -44,38 +41,20 @@ class ShardServing:
         ).message
 
     def candidates(
-        self,
-        name: str,
-        target: SearchTarget[Snapshot],
-        body: bytes,
-        tag: str | None,
-        state: str | None,
-        known: str | None,
-        *,
-        pinned: bool,
+        self, name: str, target: SearchTarget[Snapshot], body: bytes, tag: str | None, state: str | None
     ) -> bytes:
-        """What this shard proposes for a query; or what the router does not know yet: that settings changed,
-        or what documents did.
+        """What this shard proposes for a query; nothing where its description is another than the router's.
 
-        tag: of the description that the router knows; state: by which the query was made, None where it does
-        not matter; known: the last one that this server told it; pinned: another will not do.
+        tag: of the description that the router knows; state: that is asked for, by default the current one.
         Raises InvalidRequestError, InvalidQueryError, or ShardStateGoneError for a state that is asked for.
         """
         query = decode_request(CandidatesRequest, body).query
         if tag not in (None, self._tag(name, target)):
             return encode(Candidates())
-        if pinned and state is not None:
-            snapshot = self._pins.snapshot(state)
-        else:
-            snapshot = target.snapshot
-            current = self._pins.pin(snapshot)
-            if state not in (None, current):
-                return encode(Candidates(self._statistics(name, snapshot, current, known, None)))
-            state = current
+        snapshot, at = self.reading.at(state, target)
         search = snapshot.shard_search(query)
         proposals = search.propose()
-        begun = self._pins.begin(BegunSearch(name, search))
-        return encode(Candidates(TermReport(*described(snapshot, state)), Begun(begun, proposals)))
+        return encode(Candidates(Begun(at, self._pins.begin(BegunSearch(name, search)), proposals)))
 
     def hits(self, name: str, body: bytes) -> bytes:
         """The exact scores of what is left of a search's candidates. Raises as `candidates`."""
@@ -95,30 +74,19 @@ class ShardServing:
         return encode(search.parts(numbers, min(request.content_bytes, CONTENT_BYTES)))
 
     def statistics(
-        self,
-        name: str,
-        target: SearchTarget[Snapshot],
-        body: bytes,
-        state: str | None,
-        known: str | None = None,
+        self, name: str, target: SearchTarget[Snapshot], body: bytes, state: str | None, known: str | None
     ) -> bytes:
         """How many documents have each term, as far as the router does not know; and the same of some words.
 
-        state: that is asked for, by default the current one; known: of which the router knows. Raises as
-        `candidates`.
+        state: as for `candidates`, which it raises as; known: of which the router knows the counts of terms.
         """
-        words = decode_request(StatisticsRequest, body).words
-        snapshot, state = self.reading.at(state, target)
-        return encode(self._statistics(name, snapshot, state, known, words))
-
-    def _statistics(
-        self, name: str, snapshot: Snapshot, state: str, known: str | None, words: Sequence[str] | None
-    ) -> TermReport:
+        wanted = decode_request(StatisticsRequest, body)
+        snapshot, at = self.reading.at(state, target)
         change = None
-        if snapshot.idf is not None and known != state:
-            change = self._told.change(name, state, snapshot.idf, known)
-        counts = None if words is None else snapshot.word_counts(words)
-        return TermReport(*described(snapshot, state), change, counts)
+        if wanted.terms and snapshot.idf is not None and known != at.state:
+            change = self._told.change(name, at.state, snapshot.idf, known)
+        counts = None if wanted.words is None else snapshot.word_counts(wanted.words)
+        return encode(TermReport(at, change, counts))
 
     def _tag(self, name: str, target: SearchTarget[Snapshot]) -> str:
         """The tag of what a search goes by; made anew only where that is another than the last time."""
@@ -132,12 +100,6 @@ class ShardServing:
         ):
             known = self._descriptions[name] = ShardDescription.of(settings, defaults, effort)
         return known.tag
-
-
-def described(snapshot: Snapshot, state: str) -> tuple[str, str, int]:
-    """State, version and documents of a snapshot. Its version is named alike wherever it is."""
-    version = state[:VERSION_DIGITS] if is_of_content(state) else snapshot.version
-    return state, version, snapshot.documents
 
 
 def _proposed(numbers: Int64, candidates: int) -> Int64:

@@ -146,6 +146,7 @@ class Compared:
             for name in ("one", "rest")
         )
         self._client = self.stack.enter_context(httpx.Client(timeout=60))
+        self._positions: dict[str, Any] = {}
 
     def close(self) -> None:
         self.last_shard.close()
@@ -163,11 +164,19 @@ class Compared:
             if all(content.get(name) != [] for name in ("ids", "documents")):
                 answer = self._client.request(method, f"{url}{DEMO}{path}", json=content)
                 assert answer.is_success, answer.text
+                if "position" in answer.json():
+                    self._positions[url] = answer.json()["position"]
 
     def search(self, body: dict[str, Any], expected_of: str) -> list[Any]:
-        """The hits of the router, which answers what another server does; none where both refuse it."""
+        """The hits of the router, which answers what another server does, once both have what was written;
+        none where both refuse it.
+        """
         found, expected = (
-            self._client.post(f"{url}/search", json=body) for url in (self.router, expected_of)
+            self._client.post(
+                f"{url}/search",
+                json=body if expected_of == self.rest else {**body, "min_position": self._positions[url]},
+            )
+            for url in (self.router, expected_of)
         )
         assert found.status_code == expected.status_code, (body, found.text, expected.text)
         if not expected.is_success:

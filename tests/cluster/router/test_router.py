@@ -90,9 +90,12 @@ def declare(servers: Sequence[str], fields: dict[str, str]) -> None:
         assert declared.is_success, declared.text
 
 
-def compare(urls: tuple[str, str], body: dict[str, Any]) -> dict[str, Any]:
-    """What both answer, which has to be the same."""
-    found, expected = (httpx.post(f"{url}/search", json=body, timeout=60) for url in urls)
+def compare(urls: tuple[str, str], body: dict[str, Any], positions: Sequence[Any] = ()) -> dict[str, Any]:
+    """What both answer, which has to be the same. positions: that they are to have reached."""
+    bodies = [{**body, "min_position": position} for position in positions] or [body, body]
+    found, expected = (
+        httpx.post(f"{url}/search", json=own, timeout=60) for url, own in zip(urls, bodies, strict=True)
+    )
     assert expected.status_code == 200, expected.text
     assert found.status_code == 200, (body, found.text)
     assert _told(found.json()) == _told(expected.json()), body
@@ -115,16 +118,19 @@ def test_a_re_ranker_reads_the_hits_of_all_shards(urls: tuple[str, str]) -> None
 
 
 def test_searches_see_each_write(urls: tuple[str, str]) -> None:
+    """Also by their idf, which is that of all documents of then."""
     search = {"collection": "demo", "query": "black steam kettle", "weights": {"bm25": 1}, "top_k": 30}
+    positions: list[Any] = []
     for number in range(8):
         for url in urls:
             documents = [{"id": f"new{number}", "text": "kettle steam " * (1 + number % 3)}]
-            put = httpx.put(f"{url}/collections/demo/documents", json={"documents": documents}, timeout=60)
-            assert put.is_success, put.text
+            answer = httpx.put(f"{url}/collections/demo/documents", json={"documents": documents}, timeout=60)
+            assert answer.is_success, answer.text
             if number % 3 == 2:
-                gone = httpx.delete(f"{url}/collections/demo/documents/new{number - 1}", timeout=60)
-                assert gone.is_success, gone.text
-        found = {hit["id"] for hit in compare(urls, search)["hits"]}
+                answer = httpx.delete(f"{url}/collections/demo/documents/new{number - 1}", timeout=60)
+                assert answer.is_success, answer.text
+            positions.append(answer.json()["position"])
+        found = {hit["id"] for hit in compare(urls, search, positions[-2:])["hits"]}
         assert f"new{number}" in found
         assert (f"new{number - 1}" in found) == (number % 3 != 2 and number > 0)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tercet.cluster.router.collection import View
-from tercet.cluster.router.term_states import TermStates
-from tercet.cluster.router.terms import KnownTerms
+from tercet.cluster.router.fan_out import FanOut
+from tercet.cluster.router.snapshot import ShardedSnapshot
+from tercet.cluster.router.statistics import FRESH_SECONDS, KnownTerms, version_of
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.representations import Representations
 from tercet.service.exceptions import ShardStateGoneError
+from tercet.service.load.reading import Reading
+from tercet.service.shard.records import ShardState
 from tests.cluster.router.conftest import Divided
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for
@@ -51,36 +52,109 @@ def test_a_request_keeps_to_its_versions(divided: Divided) -> None:
     assert before.documents == later.documents + 3
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is asked of all shards from now on, a word for each round."""
+    rounds: list[str] = []
+    ask = FanOut.ask
+
+    def noted(fan_out: FanOut, operation: str, *args: Any, **options: Any) -> Any:
+        rounds.append(operation)
+        return ask(fan_out, operation, *args, **options)
+
+    monkeypatch.setattr(FanOut, "ask", noted)
+    return rounds
+
+
+def terms_of(snapshot: ShardedSnapshot) -> KnownTerms:
+    terms = snapshot._view.terms
+    assert terms is not None
+    return terms
+
+
+def search(snapshot: ShardedSnapshot) -> list[str]:
+    found = snapshot.answer(SnapshotQuery(random_representations(1, 7), top_k=50)).hits
+    return [hit.document.id for hit in found]
+
+
+def test_most_searches_take_two_rounds(divided: Divided, asked: list[str]) -> None:
+    first = divided.sharded()
+    hits = search(first)
+    assert asked == ["description", "statistics", "candidates", "hits"]
+    with divided.collections.writing("demo") as written:
+        written.delete(hits[:3])
+    asked.clear()
+    soon = divided.sharded()
+    assert search(soon) == hits[3:]
+    assert asked == ["candidates", "hits"]
+    assert terms_of(soon) is terms_of(first)  # scores go by what was known, which is a second old at most
+    assert soon.version == f"{version_of(soon._view._shards)}/{terms_of(first).version}"
+    asked.clear()
+    newest = divided.sharded(Reading(newest=True))
+    found = search(newest)
+    assert set(found) == set(hits[3:])
+    assert sorted(asked) == ["candidates", "candidates", "hits", "statistics"]
+    assert newest.version == terms_of(newest).version == version_of(soon._view._shards)
+    asked.clear()
+    assert search(divided.sharded(Reading(newest=True))) == found
+    assert sorted(asked) == ["candidates", "hits", "statistics"]  # two rounds, as nothing is new
+
+
+def test_what_is_known_of_terms_is_a_second_old_at_most(divided: Divided, asked: list[str]) -> None:
+    first = divided.sharded()
+    hits = search(first)
+    with divided.collections.writing("demo") as written:
+        written.delete(hits[:3])
+    asked.clear()
+    first._view.known.statistics._asked -= FRESH_SECONDS
+    later = divided.sharded()
+    assert set(search(later)) == set(hits[3:])
+    assert sorted(asked) == ["candidates", "candidates", "hits", "statistics"]
+    assert terms_of(later).version == version_of(later._view._shards) != terms_of(first).version
+    asked.clear()
+    search(divided.sharded())
+    assert asked == ["candidates", "hits"]
+
+
+def test_a_page_goes_by_the_terms_of_the_one_before(divided: Divided) -> None:
+    hits = search(divided.sharded())
+    with divided.collections.writing("demo") as written:
+        written.delete(hits[:3])
+    page = divided.sharded()
+    search(page)
+    search(divided.sharded(Reading(newest=True)))  # by which newer terms are known
+    following = divided.sharded(Reading(snapshot=page.version))
+    assert following.version == page.version
+    search(following)
+    assert terms_of(following) is terms_of(page)
+
+
 @pytest.mark.slow
 def test_counts_follow_from_change_to_change(divided: Divided) -> None:
-    query = random_representations(1, 7)
     known: list[KnownTerms] = []
     for _ in range(4):
-        snapshot = divided.sharded()
-        found = ids(snapshot, query)
-        view: View = snapshot._view
-        known.append(view.terms)
+        snapshot = divided.sharded(Reading(newest=True))
+        found = search(snapshot)
+        known.append(terms_of(snapshot))
         with divided.collections.writing("demo") as written:
             written.delete(found[:1])
-    snapshot = divided.sharded()
-    ids(snapshot, query)
-    view = snapshot._view
-    followed = view.terms
-    view.known.term_states = TermStates(view.known.term_states.nothing, [1, 1])
-    anew, _ = View(view.known, view.fan_out).tell()
-    assert (anew.states, anew.documents) == (followed.states, followed.documents)
-    assert anew.totals is not None
-    assert followed.totals is not None
-    assert anew.totals.sums == followed.totals.sums
-    assert len({each.states for each in known}) == 4
+    followed = divided.sharded(Reading(newest=True))
+    search(followed)
+    followed._view.known.statistics.keep(followed._view.known.statistics.nothing)
+    anew = divided.sharded()
+    search(anew)
+    assert terms_of(anew).shards == terms_of(followed).shards
+    totals = [terms_of(snapshot).totals for snapshot in (anew, followed)]
+    assert totals[0] is not None
+    assert totals[1] is not None
+    assert totals[0].sums == totals[1].sums
+    assert len({each.version for each in known}) == 4
 
 
 def test_a_snapshot_that_is_not_kept_is_told(divided: Divided) -> None:
     snapshot = divided.sharded()
     query = random_representations(1, 7)
     ids(snapshot, query)
-    terms = snapshot._view.terms
-    gone = tuple(replace(shard, state="gone") for shard in terms.shards)
-    snapshot._view._fixed = replace(terms, shards=gone)
+    snapshot._view._shards = [ShardState("gone", "gone", 1)] * 2
     with pytest.raises(ShardStateGoneError):
         ids(snapshot, query)

@@ -142,6 +142,33 @@ def test_pods_are_placed_as_values_say() -> None:
     assert len(encoder["spec"]["tolerations"]) == 2, "that of GPUs stays"
 
 
+def test_keda_scales_by_what_the_autoscalers_go_by() -> None:
+    values = {"layout": "gpu-encoders", "autoscalers": True, "encoders": {"maxReplicas": 7}}
+    (before,) = of_kind(documents(of_chart(**values)), "HorizontalPodAutoscaler")
+    found = documents(of_chart(**values, keda={"prometheus": "http://prometheus:9090"}))
+    assert not of_kind(found, "HorizontalPodAutoscaler")
+    (scaled,) = of_kind(found, "ScaledObject")
+    spec = scaled["spec"]
+    assert spec["scaleTargetRef"] == before["spec"]["scaleTargetRef"]
+    assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (2, 7)
+    assert spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"] == before["spec"]["behavior"]
+    pods_of = 'namespace="search",pod=~"tercet-encoder-.+"'
+    assert [(each["type"], each["metricType"], each["metadata"]) for each in spec["triggers"]] == [
+        (
+            "prometheus",
+            "AverageValue",
+            {"serverAddress": "http://prometheus:9090", "query": query, **threshold},
+        )
+        for query, threshold in (
+            (f"sum(tercet_queue_tokens{{{pods_of}}})", {"threshold": "16000"}),
+            (
+                f'sum(tercet_predicted_wait_seconds{{{pods_of},kind="documents"}})',
+                {"threshold": "0.5"},
+            ),
+        )
+    ]
+
+
 def test_an_ingress_leads_to_what_clients_call() -> None:
     found = documents(of_chart(layout="sharded", **PLACED))
     (ingress,) = of_kind(found, "Ingress")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
+from tercet.index.search.facet_parts import NO_NAMES, WantedValues
 from tercet.index.search.shard_search import ShardHits, ShardQuery
 from tercet.models.representations import Representations
 from tercet.service.answers.binary import MEDIA_TYPE
@@ -36,6 +37,7 @@ from tercet.service.shard.records import (
     PartsRequest,
     StatisticsRequest,
     TermFactors,
+    TermReport,
 )
 
 PATH = "/shard/collections/demo"
@@ -90,8 +92,8 @@ SOUND = {
     "candidates": ASKED,
     "hits": encode(HitsRequest("x", 2, None, None, 0, None)),
     "parts": encode(PartsRequest("x", 0, np.array([1, 2]))),
-    "statistics": encode(StatisticsRequest(None)),
-    "facets": encode(FacetsRequest(("lang",), None)),
+    "statistics": encode(StatisticsRequest(terms=True, words=None)),
+    "facets": encode(FacetsRequest((WantedValues("lang", 5, 1, NO_NAMES),), None)),
     "explanations": encode(
         ExplanationsRequest(TEA, query().query, TermFactors(np.zeros(1, np.int32), np.ones(1)), None)
     ),
@@ -172,16 +174,38 @@ async def test_a_search_goes_on_with_what_it_proposed(client: httpx.AsyncClient)
 async def test_a_router_that_knows_less_is_told(client: httpx.AsyncClient) -> None:
     changed = await post(client, "candidates", ASKED, tag="other")
     assert decode(Candidates, changed.content) == Candidates()
-    moved = decode(Candidates, (await post(client, "candidates", ASKED, state="before")).content)
-    assert moved.begun is None
-    assert moved.told is not None
-    assert moved.told.since in (None, moved.told.state)
-    again = await post(client, "candidates", ASKED, state=moved.told.state, pinned="true")
-    told = decode(Candidates, again.content).told
-    assert told is not None
-    assert told.state == moved.told.state
-    gone = await post(client, "candidates", ASKED, state="before", pinned="true")
+    begun = decode(Candidates, (await post(client, "candidates", ASKED)).content).begun
+    assert begun is not None
+    again = await post(client, "candidates", ASKED, state=begun.at.state)
+    pinned = decode(Candidates, again.content).begun
+    assert pinned is not None
+    assert pinned.at == begun.at
+    gone = await post(client, "candidates", ASKED, state="before")
     assert gone.json()["error"]["code"] == "shard_state_gone"
+
+
+async def test_what_is_known_of_terms_is_not_told_again(make_client: Any) -> None:
+    async with make_client() as client:
+        await client.put("/collections/weighed", json={"lexical": "idf"})
+        documents = [{"id": "a", "text": "hot tea"}]
+        await client.put("/collections/weighed/documents", json={"documents": documents})
+        path = PATH.replace("demo", "weighed")
+
+        async def told(**known: str) -> TermReport:
+            body = encode(StatisticsRequest(terms=True, words=None))
+            answer = await client.post(f"{path}/statistics", content=body, headers=BINARY, params=known)
+            return decode(TermReport, answer.content)
+
+        first = await told()
+        assert first.change is not None
+        assert first.change.since is None
+        assert (await told(known=first.at.state)).change is None
+        documents[0]["text"] = "hot water"
+        await client.put("/collections/weighed/documents", json={"documents": documents})
+        later = await told(known=first.at.state)
+        assert later.change is not None
+        assert later.change.since == first.at.state
+        assert sorted(later.change.frequencies.tolist()) == [-1, 1]  # tea went, water came
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

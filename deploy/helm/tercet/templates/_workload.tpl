@@ -87,3 +87,33 @@
 {{- $_ := set $spec "containers" (list (set (mergeOverwrite $container $added) "volumeMounts" $mounts)) -}}
 {{- $_ := set $spec "affinity" $pair.template.spec.affinity -}}
 {{- end -}}
+
+{{/* The autoscaler of a part as one of KEDA, which asks Prometheus itself. (the chart's top, manifest) */}}
+{{- define "tercet.scaled" -}}
+{{- $top := index . 0 -}}
+{{- $found := index . 1 -}}
+{{- $target := $found.spec.scaleTargetRef -}}
+{{- $triggers := list -}}
+{{- range $metric := $found.spec.metrics -}}
+{{- $labels := printf `namespace="%s",pod=~"%s-.+"` $top.Release.Namespace $target.name -}}
+{{- range $label, $value := ($metric.pods.metric.selector | default dict).matchLabels -}}
+{{- $labels = printf `%s,%s="%s"` $labels $label $value -}}
+{{- end -}}
+{{- $threshold := $metric.pods.target.averageValue -}}
+{{- if hasSuffix "m" $threshold -}}{{- $threshold = divf (trimSuffix "m" $threshold) 1000 | toString -}}{{- end -}}
+{{- $metadata := dict "serverAddress" $top.Values.keda.prometheus "threshold" $threshold -}}
+{{- $_ := set $metadata "query" (printf "sum(%s{%s})" $metric.pods.metric.name $labels) -}}
+{{- $triggers = append $triggers (dict "type" "prometheus" "metricType" "AverageValue" "metadata" $metadata) -}}
+{{- end -}}
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {{ toYaml $found.metadata | nindent 2 }}
+spec:
+  scaleTargetRef: {{ toYaml $target | nindent 4 }}
+  minReplicaCount: {{ $found.spec.minReplicas }}
+  maxReplicaCount: {{ $found.spec.maxReplicas }}
+  advanced:
+    horizontalPodAutoscalerConfig:
+      behavior: {{ toYaml $found.spec.behavior | nindent 8 }}
+  triggers: {{ toYaml $triggers | nindent 4 }}
+{{- end -}}
