@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import signal
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,12 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import typer
 
+from tercet.cluster.errors import ClusterError
+from tercet.index.errors import SearchIndexError
+from tercet.index.wording import failure_text
 from tercet.service.keys.keys import KEY_SETTINGS
 from tercet.service.settings.roles import Panel
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from tercet.index.ledger.remote import RemoteLedgers
     from tercet.service.copies.following import Following
+    from tercet.service.copies.lease import Lease
     from tercet.service.copies.moving import Moving
     from tercet.service.copies.publishing import Publishing
     from tercet.service.settings.roles import Server
@@ -39,11 +46,11 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
         """
         with _kept():
             from tercet.cli.options import settings_from
-            from tercet.service.app import create_app
             from tercet.service.serving import run_server
 
             settings = settings_from(**flags)
             settings.require_needed()
+            lease = _lease(settings)
             if settings.shards:
                 from tercet.cluster.router.app import create_router_app  # which has an HTTP client of its own
 
@@ -53,16 +60,58 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
 
                 app = create_backend_app(settings)
             else:
-                app = create_app(
-                    settings,
-                    following=_following(settings),
-                    moving=_moving(settings),
-                    publishing=_publishing(settings),
-                    ledgers=_ledgers(settings),
-                )
+                app = _search_app(settings.as_follower if settings.stands_by else settings, lease)
         run_server(app, settings)
+        if app.state.runtime.takes_over:
+            _take_over(settings)
+            with _kept():
+                app = _search_app(settings.as_writer, lease)
+            run_server(app, settings.as_writer)
 
     return _with_settings(serve, SERVE, with_flags=with_flags)
+
+
+def _search_app(settings: Settings, lease: Lease | None) -> FastAPI:
+    """A server with collections of its own, or that follows others."""
+    from tercet.service.app import create_app
+
+    return create_app(
+        settings,
+        following=_following(settings),
+        moving=_moving(settings),
+        publishing=_publishing(settings),
+        ledgers=_ledgers(settings),
+        lease=lease,
+    )
+
+
+def _take_over(settings: Settings) -> None:
+    """Has this data root write all collections that have a ledger. What fails is told; a repeat goes on."""
+    from tercet.cluster.ledgers.promoting import ledgers_at, promote
+    from tercet.cluster.objects.opening import open_store
+
+    assert settings.ledger_url is not None  # noqa: S101 - else it does not stand by
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the server that handled it has ended
+    store = open_store(settings.ledger_url)
+    for name in ledgers_at(store):
+        try:
+            done = promote(name, store, settings.data)
+        except (ClusterError, SearchIndexError, OSError) as error:
+            typer.echo(f"collection {name!r} is not written here: {failure_text(error)}", err=True)
+            continue
+        typer.echo(f"collection {name!r} is written here, from position {done.position} on", err=True)
+
+
+def _lease(settings: Settings) -> Lease | None:
+    """What says which server is to write, where a setting asks for it. Raises SettingsError."""
+    if settings.lease_seconds is None or settings.ledger_url is None:
+        return None
+    from tercet.cluster.ledgers.lease import StoreLease
+    from tercet.cluster.objects.opening import open_store
+
+    with _store_of("ledger_url"):
+        store = open_store(settings.ledger_url)
+    return StoreLease(store, settings.data, settings.lease_seconds, standby=settings.stands_by)
 
 
 def _following(settings: Settings) -> Following | None:

@@ -20,6 +20,7 @@ from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.collections.served import Backups, Served, ServedCollections, Writes
 from tercet.service.copies.backups import CollectionBackups
 from tercet.service.copies.following import Following
+from tercet.service.copies.lease import Lease
 from tercet.service.copies.moving import Moving
 from tercet.service.copies.publishing import Publishing
 from tercet.service.copies.schedule import BACKUP_LOOK_SECONDS, BackupSchedule
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from tercet.service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
+LEASE_SIGNS = 4  # of life in the time after which a server without one is taken for dead
 RELEASE_SECONDS = 10.0  # between two looks for collections that other processes removed
 
 log = logging.getLogger("tercet")
@@ -68,13 +70,15 @@ class RuntimeParts(TypedDict, total=False):
     """What a server may be given besides. served: collections that others have, by default its own;
     following: what brings collections from elsewhere, which are then read only; moving: what copies
     collections to an object store and from there; publishing: what publishes them; ledgers: what has their
-    operations elsewhere, too; worker_transport: how encoder workers are reached, by default by HTTP.
+    operations elsewhere, too; lease: knows whether this server is to write; worker_transport: how encoder
+    workers are reached, by default by HTTP.
     """
 
     served: Served
     following: Following | None
     moving: Moving | None
     publishing: Publishing | None
+    lease: Lease | None
     ledgers: RemoteLedgers | None
     worker_transport: Transport | None
 
@@ -84,6 +88,7 @@ class Runtime:
 
     `opened`, where set, is called once when everything is open; `failed` when that cannot be, and `failure`
     says why.
+    `takes_over` is true where a server that followed ended as it is to write from now on.
     `abandoned` is true where the server ended while a thread loaded the encoder, or encoded a batch without
     end: it still does.
     """
@@ -120,6 +125,8 @@ class Runtime:
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
         self.abandoned = False
+        self.takes_over = False
+        self.lease = parts.get("lease")
         self._searches = searches
         self.data_root = DataRoot(settings.data)
         self._root_was_asked = asyncio.Event()
@@ -241,6 +248,8 @@ class Runtime:
         await self._root_was_asked.wait()  # a server that it is refused does not say that it listens
         self.loop_delay.start()
         self._look_for_ever("a look for removed collections", self._release_superseded, RELEASE_SECONDS)
+        if self.lease is not None:
+            self._look_for_ever("a look at the lease", self._keep_lease, self.lease.seconds / LEASE_SIGNS)
         self._look_for_ever("a look at readiness", self._note_readiness, LOOK_SECONDS)
 
     def listens_at(self, url: str) -> None:
@@ -266,6 +275,8 @@ class Runtime:
             return None
         if self.settings.ready_requires == "writes":
             self.data_root.require_writes()
+        if self.following is not None or not (self.lease is None or self.lease.held):
+            return "elsewhere"
         return self.data_root.writes()
 
     def drain(self) -> None:
@@ -320,6 +331,18 @@ class Runtime:
             raise NotReadyError("the encoder is still loading; ask /ready when it is done")
         return self.services
 
+    async def _keep_lease(self) -> None:
+        """Gives a sign of life. Has a server that follows end where it is to write."""
+        assert self.lease is not None  # noqa: S101 - else nobody calls this
+        if self.services is None and self.following is None:
+            return  # it cannot write yet
+        held = await self.pools.lease.run(self.lease.keep)
+        if held and self.following is not None and not self.takes_over:
+            log.warning("the server that wrote gives no sign of life; this one takes over")
+            self.takes_over = True
+            if self.failed is not None:
+                self.failed()
+
     async def _release_superseded(self) -> None:
         """Nothing is held before all is open."""
         if self.services is not None:
@@ -329,7 +352,8 @@ class Runtime:
         """For metrics, since they cannot wait for it."""
         try:
             writes = await self.ready()
-            self.readiness = {"reads": 1.0, **({} if writes is None else {"writes": writes == "ready"})}
+            sound = writes in ("ready", "elsewhere")
+            self.readiness = {"reads": 1.0, **({} if writes is None else {"writes": float(sound)})}
         except (NotReadyError, EncoderUnavailableError):
             self.readiness = dict.fromkeys(self.readiness, 0.0)
 

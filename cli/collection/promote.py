@@ -33,6 +33,7 @@ def promote(
     before. Whoever wrote it until now is refused from its next write on.
     """
     from tercet.cli.progress import count_progress
+    from tercet.cluster.ledgers.lease import StoreLease
     from tercet.cluster.ledgers.promoting import ledgers_at
     from tercet.cluster.ledgers.promoting import promote as promote_collection
     from tercet.cluster.objects.opening import open_store
@@ -47,6 +48,8 @@ def promote(
     for each in ledgers_at(store) if name is None else [name]:
         with count_progress("Fetching", "bytes") as progress:
             promoted.append(promote_collection(each, store, settings.data, progress))
+    if promoted:
+        StoreLease(store, settings.data, settings.lease_seconds or 1, standby=False).take()
     if as_json:
         print_json({"url": store.url, "promoted": [asdict(each) for each in promoted]})
         return

@@ -19,7 +19,7 @@ from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import READ, Fleet
 from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.refusals import lost_here, reading
-from tercet.cluster.shards.servers import WRITER, Ask, ShardServers
+from tercet.cluster.shards.servers import Ask, ShardServers
 from tercet.index.catalog.alike import united_settings
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.lineage import Lineage
@@ -234,11 +234,11 @@ class ShardedCatalog:
 
         async def is_lost(servers: ShardServers) -> bool:
             try:
-                await servers.ask_one(WRITER, READ, asked)
+                await servers.ask_one(servers.writer, READ, asked)
             except CollectionNotFoundError as error:
                 if not error.was_deleted:
                     with suppress(CollectionNotFoundError, ShardError, OverloadedError):
-                        await servers.ask(range(1, len(servers)), READ, asked, deadline)
+                        await servers.ask(servers.replicas, READ, asked, deadline)
                         return True
             return False
 

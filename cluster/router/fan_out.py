@@ -15,7 +15,7 @@ from tercet.cluster.shards.calls import outcomes
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.refusals import is_of_server
-from tercet.cluster.shards.servers import WRITER, Ask
+from tercet.cluster.shards.servers import Ask
 from tercet.index.errors import CollectionMovedError, InvalidQueryError, SearchIndexError
 from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.exceptions import BegunAgainError, RelayedError, ShardFailedError
@@ -40,7 +40,7 @@ class FanOut:
     def __init__(self, fleet: Fleet, collection: str, how: Reading) -> None:
         """collection: its name or an alias."""
         self._fleet = fleet
-        self._orders = [[WRITER] if how.newest else servers.order() for servers in fleet.servers]
+        self._orders = [[servers.writer] if how.newest else servers.order() for servers in fleet.servers]
         self._last: dict[int, list[int]] = {}  # servers that are asked where all others fail
         self._kept: dict[int, int] = {}  # the server of each shard that has answered
         self._describers: dict[int, int] = {}
@@ -147,7 +147,8 @@ class FanOut:
                     raise InvalidQueryError(str(error)) from None
                 unreadable = answer is not error and isinstance(error, ShardFailedError)
                 if unreadable and not of_writer and self._may_leave(shard):
-                    raise self._fleet.servers[shard].leave(self._kept.get(shard, WRITER)) from error
+                    servers = self._fleet.servers[shard]
+                    raise servers.leave(self._kept.get(shard, servers.writer)) from error
                 if not (self._how.allow_partial and is_of_server(error)):
                     raise
                 self._lost[shard] = self._fleet.clients[shard].name
@@ -165,13 +166,13 @@ class FanOut:
         deadline = within(min(seconds, self._deadline().remaining_seconds))
         asks = {
             shard: servers.ask(
-                range(WRITER + 1, len(servers)),
+                servers.replicas,
                 operation,
                 self._request(shard, operation, b"", lambda _shard, _server: {}, deadline),
                 deadline,
             )
             for shard, servers in enumerate(self._fleet.servers)
-            if len(servers) > 1 and self._describers.get(shard) == WRITER
+            if len(servers) > 1 and self._describers.get(shard) == servers.writer
         }
         answers: dict[int, Answer] = {}
         for shard, found in zip(asks, await outcomes(list(asks.values())), strict=True):
@@ -223,14 +224,14 @@ class FanOut:
         try:
             return await servers.ask(self._orders[shard], operation, ask, self._deadline())
         except Exception as error:
-            if last is None or not servers.passes_over(WRITER, error):
+            if last is None or not servers.passes_over(servers.writer, error):
                 raise
         servers.observer.failed_over(servers.name)
         return await servers.ask(last, operation, ask, self._deadline())
 
     async def _of_writer(self, shard: int, operation: str, ask: Ask[bytes]) -> bytes:
         servers = self._fleet.servers[shard]
-        order = [WRITER] if self._how.newest else servers.order(writer_first=True)
+        order = [servers.writer] if self._how.newest else servers.order(writer_first=True)
         soon = Deadline(min(self._deadline().moment, time.monotonic() + SOON_SECONDS))
         self._describers[shard], answer = await servers.ask(order, operation, ask, soon)
         return answer
@@ -240,7 +241,8 @@ class FanOut:
         return self._fleet.servers[shard].clients[server]
 
     def _describing(self, shard: int) -> ShardClient:
-        return self._fleet.servers[shard].clients[self._describers.get(shard, WRITER)]
+        servers = self._fleet.servers[shard]
+        return servers.clients[self._describers.get(shard, servers.writer)]
 
     def _may_leave(self, shard: int) -> bool:
         """Whether the request may begin anew at another server of a shard."""

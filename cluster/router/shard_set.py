@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
 
 from tercet.cluster.router.aliases import ShardedAliases
@@ -13,7 +14,7 @@ from tercet.cluster.router.position_waits import PositionWaits
 from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import Placement
-from tercet.cluster.shards.servers import WRITER
+from tercet.cluster.shards.servers import ShardServers
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,12 @@ class ShardSet:
         on the event loop, when one has another by now.
         """
 
-        def refused() -> None:
-            self.left.set()
-            outdated()
+        def refused(shard: ShardServers, server: int) -> None:
+            if server == shard.writer:  # which replicas follow
+                self.left.set()
+                outdated()
 
         for number, shard in enumerate(self.fleet.servers):
             tag = self.placement.part("", number).tag
-            for server, client in enumerate(shard.clients):  # replicas follow their writing server
-                client.expect_part(tag, refused if server == WRITER else lambda: None)
+            for server, client in enumerate(shard.clients):
+                client.expect_part(tag, partial(refused, shard, server))

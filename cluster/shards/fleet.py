@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from tercet.cluster.shards.calls import Loop, outcomes
 from tercet.cluster.shards.client import ShardClient
-from tercet.cluster.shards.servers import WRITER, Ask, ShardServers
+from tercet.cluster.shards.refusals import is_refused_by_replica
+from tercet.cluster.shards.servers import Ask, ShardServers
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
 READ = "read"  # of documents and what is told of collections
@@ -28,8 +29,12 @@ class Fleet:
         self.servers = tuple(
             ShardServers([client, *others]) for client, others in zip(clients, more, strict=True)
         )
-        self.clients = tuple(shard.clients[WRITER] for shard in self.servers)
         self.loop = loop
+
+    @property
+    def clients(self) -> tuple[ShardClient, ...]:
+        """The servers that take the writes of the shards."""
+        return tuple(shard.clients[shard.writer] for shard in self.servers)
 
     def reading(self, deadline: Deadline, *, writer_first: bool = False) -> Fleet:
         """The same shards, of which each request is answered by whichever server does so first. deadline: of
@@ -38,7 +43,7 @@ class Fleet:
         return _ReadingFleet(self, deadline, writer_first=writer_first)
 
     def __len__(self) -> int:
-        return len(self.clients)
+        return len(self.servers)
 
     def all(self, ask: Ask[Result]) -> list[Result]:
         """What each gives, in order. Raises the failure of the first that fails, once all have ended."""
@@ -94,12 +99,23 @@ class Fleet:
         return self.loop.run(self._asked(shard, ask))
 
     async def _asked(self, shard: int, ask: Ask[Result]) -> Result:
-        return await ask(self.clients[shard])
+        servers = self.servers[shard]
+        writer = servers.writer
+        try:
+            return await ask(servers.clients[writer])
+        except Exception as error:
+            if not is_refused_by_replica(error):
+                raise
+            if servers.writer == writer:
+                await servers.find_writer()
+            if servers.writer == writer:
+                raise
+        return await ask(servers.clients[servers.writer])
 
 
 class _ReadingFleet(Fleet):
     def __init__(self, fleet: Fleet, deadline: Deadline, *, writer_first: bool) -> None:
-        self.servers, self.clients, self.loop = fleet.servers, fleet.clients, fleet.loop
+        self.servers, self.loop = fleet.servers, fleet.loop
         self._deadline = deadline
         self._writer_first = writer_first
 

@@ -19,6 +19,7 @@ from tercet.service.http.refusals import FULL_QUEUE_SECONDS, Refusal
 from tercet.service.remote.transport import RemoteAnswer
 
 READ_ONLY = "read_only_server"  # of one that follows snapshots: nothing is wrong with the key
+REPLACED = "writer_replaced"  # of one that wrote before another did
 
 
 def refusal_of(name: str, answer: RemoteAnswer) -> Exception:
@@ -74,6 +75,13 @@ def is_of_server(error: Exception) -> bool:
     if isinstance(error, RelayedError):
         return error.shard is not None
     return isinstance(error, ShardError | OverloadedError)
+
+
+def is_refused_by_replica(error: Exception) -> bool:
+    """Whether nothing was done as the server that was asked does not write, or cannot be reached."""
+    if isinstance(error, RelayedError):
+        return error.code in (READ_ONLY, REPLACED)
+    return isinstance(error, ShardUnavailableError) and not error.sent
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""The servers of one shard: one takes its writes, the others, its replicas, follow what that publishes.
+"""The servers of one shard: one takes its writes, the others, its replicas, follow what that publishes. The
+first of them is taken for the writing one, until it fails or refuses a write and another says that it writes.
 
 A read goes to the one that is expected to answer first. Where that fails, or is silent for half of the time
 that there is, another is asked, too. Where it takes longer than most answers of the fastest one do, a second
@@ -8,35 +9,47 @@ one is asked as well, as far as the budget allows (Dean and Barroso 2013, "The T
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from tercet.cluster.shards.budget import HedgeBudget
 from tercet.cluster.shards.client import ShardClient
-from tercet.cluster.shards.refusals import is_of_server
+from tercet.cluster.shards.refusals import is_of_server, is_refused_by_replica
 from tercet.cluster.shards.times import Clock, ShardTimes
 from tercet.index.errors import CollectionMovedError, CollectionNotFoundError
 from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import BegunAgainError
-from tercet.service.load.deadlines import Deadline
+from tercet.service.load.deadlines import Deadline, within
 
-WRITER = 0  # the first of a shard's servers
+FIND_SECONDS = 1.0  # for an answer of who writes, and between two questions
+READY, WRITING = "/ready", ("ready", "storage_full", "unavailable")  # what who writes says of that
 SHARE = 0.5  # of the time that is left, after which another is asked in any case
 LONGEST_SECONDS = 30.0  # of that
 LEFT_AFTER = 10.0  # long times: then a request does not go on with what it began at a server
+
+log = logging.getLogger("tercet")
 
 Result = TypeVar("Result")
 Ask = Callable[[ShardClient], Coroutine[Any, Any, Result]]
 
 
 class ShardServers:
-    """Those of one shard, the writing one first. Use from one event loop, but for `order`."""
+    """Those of one shard. Use from one event loop, but for `order`.
+
+    writer: the number of the one that takes the shard's writes.
+    """
 
     def __init__(self, clients: Sequence[ShardClient], clock: Clock = time.monotonic) -> None:
         """clients: one at least; clock: in seconds."""
         self.clients = tuple(clients)
+        self.writer = 0
+        self._asked_who_writes = -math.inf
+        self._finding: asyncio.Future[None] | None = None
         self.times = ShardTimes(len(clients), clock)
         self.budget = HedgeBudget()
         self.clock = clock
@@ -47,8 +60,13 @@ class ShardServers:
 
     @property
     def name(self) -> str:
-        """What the shard is called: as its writing server."""
-        return self.clients[WRITER].name
+        """What the shard is called: as its first server."""
+        return self.clients[0].name
+
+    @property
+    def replicas(self) -> list[int]:
+        """The numbers of the servers that do not write."""
+        return [number for number in range(len(self)) if number != self.writer]
 
     def observe(self, observer: ShardObserver) -> None:
         """Tells it from now on."""
@@ -59,7 +77,7 @@ class ShardServers:
 
     def order(self, *, writer_first: bool = False) -> list[int]:
         """The servers' numbers in the order in which a read asks them: see `ShardTimes.order`."""
-        return list(range(len(self))) if writer_first else self.times.order()
+        return [self.writer, *self.replicas] if writer_first else self.times.order()
 
     async def ask(
         self, order: Sequence[int], operation: str, ask: Ask[Result], deadline: Deadline
@@ -84,6 +102,8 @@ class ShardServers:
         except Exception as error:
             if is_of_server(error):
                 times.silent()
+            if server == self.writer and is_refused_by_replica(error):
+                self._begin_to_find_writer()
             raise
         finally:
             times.waiting -= 1
@@ -120,8 +140,36 @@ class ShardServers:
         yet, and the writing server may have lost it; where it deleted it, it knows.
         """
         if isinstance(error, CollectionNotFoundError):
-            return server != WRITER or not error.was_deleted
+            return server != self.writer or not error.was_deleted
         return is_of_server(error) or isinstance(error, CollectionMovedError)
+
+    async def find_writer(self) -> None:
+        """Asks replicas whether one of them writes by now, as after a promotion; once a second at most."""
+        self._begin_to_find_writer()
+        if self._finding is not None:
+            await asyncio.shield(self._finding)
+
+    def _begin_to_find_writer(self) -> None:
+        is_late = self._finding is None or self._finding.done()
+        if len(self) > 1 and is_late and self.clock() > self._asked_who_writes + FIND_SECONDS:
+            self._asked_who_writes = self.clock()
+            self._finding = asyncio.ensure_future(self._find_writer())
+
+    async def _find_writer(self) -> None:
+        deadline = within(FIND_SECONDS)
+
+        async def writes(number: int) -> bool:
+            with suppress(Exception):  # whatever it is, this one is not known to write
+                answer = await self.clients[number].json("GET", READY, deadline=deadline)
+                return answer["writes"] in WRITING
+            return False
+
+        replicas = self.replicas
+        for number, found in zip(replicas, await asyncio.gather(*map(writes, replicas)), strict=True):
+            if found:
+                self.writer = number
+                log.warning("shard %s is written by %s from now on", self.name, self.clients[number].name)
+                return
 
     async def _comes_in_time(self, task: asyncio.Future[Any], operation: str, deadline: Deadline) -> bool:
         longest = patience_seconds(deadline)

@@ -23,7 +23,7 @@ TRIED_BYTES = 65_536  # written at each look: a full disk still takes names of e
 
 LOCK_FILE = "service.lock"
 
-WriteState = Literal["ready", "storage_full", "unavailable"]
+WriteState = Literal["ready", "storage_full", "unavailable", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,8 +149,9 @@ class Pools:
     search: retrieving and scoring. bodies: reading and gathering large ones. codings: compressing and
     decompressing them. operations: collections and jobs. readiness: looks at the data root. metrics: showing
     them. writes: documents, on their way to the disk. backups: making and restoring them. snapshots: fetching
-    what is published elsewhere, or publishing there. imports: reading files that clients send. Beside them
-    the encoding service has threads for texts, and the collections for opening them.
+    what is published elsewhere, or publishing there. lease: signs of life there. imports: reading files that
+    clients send. Beside them the encoding service has threads for texts, and the collections for opening
+    them.
     """
 
     search: Pool
@@ -162,6 +163,7 @@ class Pools:
     writes: Pool
     backups: Pool
     snapshots: Pool
+    lease: Pool
     imports: Pool
 
     @staticmethod
@@ -177,6 +179,7 @@ class Pools:
             writes=Pool("writes", WRITES_THREADS),
             backups=Pool("backups", BACKUP_THREADS),
             snapshots=Pool("snapshots", 1),
+            lease=Pool("lease", 1),
             imports=Pool("imports", IMPORTS_THREADS),
         )
 

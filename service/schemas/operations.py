@@ -20,10 +20,10 @@ class ReadyResponse(BaseModel):
 
     status: Literal["ready"]
     reads: Literal["ready"] = Field(default="ready", description="Searches and reading documents.")
-    writes: Literal["ready", "storage_full", "unavailable"] = Field(
+    writes: Literal["ready", "storage_full", "unavailable", "elsewhere"] = Field(
         default="ready",
         description="Writing: `storage_full` where the disk is full and writes are 507, `unavailable` where "
-        "the data root cannot be written to at all.",
+        "the data root cannot be written to at all, `elsewhere` where the server follows another one.",
     )
 
 

@@ -21,6 +21,7 @@ from tercet.service.settings.roles import (
     OF_COMMANDS,
     OF_ENCODER,
     OF_FOLLOWING,
+    OF_LEDGERS,
     OF_PUBLISHING,
     OF_ROUTER,
     OF_SEARCH,
@@ -160,6 +161,12 @@ class SettingsFields(BaseSettings):
         None,
         description="URL below which each write to this server's collections is before it is acknowledged, "
         "so that none is lost with the disk. They are published there, too, as publish_url says.",
+    )
+    lease_seconds: Annotated[float | None, OF_LEDGERS, Panel.CLUSTER] = Field(
+        None,
+        ge=1,
+        description="The server that writes gives signs of life at ledger_url. One that has follow, too, "
+        "becomes the writer after so long without a sign.",
     )
     publish_seconds: Annotated[float, OF_PUBLISHING, Panel.CLUSTER] = Field(
         60, gt=0, description="Pause between two looks for collections that changed and are to be published."

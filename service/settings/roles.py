@@ -47,6 +47,7 @@ OF_ENCODER = Role(_ALL, encodes=True)
 OF_SERVE = Role(_SERVE)
 OF_WORKERS_USE = Role(_SERVE, encodes=True)  # how servers ask encoder workers
 OF_SEARCH = Role(_SEARCH)
+OF_LEDGERS = Role(_SEARCH, needs="ledger_url")
 OF_PUBLISHING = Role(_SEARCH, needs="publish_url")
 OF_BACKUPS = Role(_SEARCH, needs="backup_hours")
 OF_FOLLOWING = Role(frozenset({"search", "router"}))

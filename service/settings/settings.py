@@ -165,6 +165,13 @@ class Settings(SettingsFields):
                 f"ledger_url is {self.ledger_url}, and publish_url is {self.publish_url}: a ledger goes on "
                 "from what is published beside it, so give one URL, or ledger_url alone"
             )
+        if self.follow is not None and self.ledger_url is not None and self.lease_seconds is not None:
+            if self.follow.rstrip("/") != self.ledger_url.rstrip("/"):
+                raise SettingsError(
+                    f"follow is {self.follow}, and ledger_url is {self.ledger_url}: a server that is to take "
+                    "over follows the URL of the ledger; give one URL for both"
+                )
+            return self
         for name in ("publish_url", "snapshot_store", "ledger_url"):
             if given and getattr(self, name) is not None:
                 raise SettingsError(
@@ -172,6 +179,21 @@ class Settings(SettingsFields):
                     "to the servers that have them"
                 )
         return self
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether the server follows until it is to write."""
+        return self.follow is not None and self.ledger_url is not None
+
+    @property
+    def as_follower(self) -> Settings:
+        """Those of a server that stands by."""
+        return self.model_copy(update={"ledger_url": None, "publish_url": None})
+
+    @property
+    def as_writer(self) -> Settings:
+        """Those of a server that stood by, once it writes."""
+        return self.model_copy(update={"follow": None})
 
     @field_validator("backend_url")
     @classmethod
