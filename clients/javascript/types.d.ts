@@ -308,6 +308,7 @@ export interface FacetResponse {
   values: Array<FacetValueResponse>;
   distinct: number;
   missing: number;
+  unlisted?: number | null;
 }
 
 /** A value, and how many documents have it. */
@@ -638,7 +639,7 @@ export interface ReadingRequest {
 export interface ReadyResponse {
   status: "ready";
   reads?: "ready";
-  writes?: "ready" | "storage_full" | "unavailable";
+  writes?: "ready" | "storage_full" | "unavailable" | "elsewhere";
 }
 
 /** Ready representations of a query, made with the collection's encoder: an item of `embeddings` as

@@ -51,6 +51,7 @@ PROGRAMS = {
     "shards that fail": Program("cluster.shard_faults", data=True),
     "servers that are replaced": Program("cluster.rolling_upgrade", data=True),
     "ledgers on a store": Program("cluster.ledgers", ("--rounds", "10")),
+    "servers that take over": Program("cluster.ledgers", ("--rounds", "10", "--lease"), ("--lease",)),
     "replicas": Program("cluster.replicas", data=True),
     "re-sharding": Program("cluster.resharding", ("--documents", "500", "--kills", "2")),
     "a build on Ray": Program("cluster.ray_build", ("--passages", "2000"), package="ray"),

@@ -4,9 +4,10 @@ Three shards behind two routers, each with a server that writes and one that fol
 use. Clients put, delete and read documents through the routers without pause. Meanwhile, round after round,
 servers are killed, stopped and paused, lose their disks, are replaced by those that followed them, come back
 as who they were, start from a copy of another's disk, and messages are lost on their way. Each document's
-history must be linearizable, and at the end every server must have the same documents.
+history must be linearizable, and at the end every server must have the same documents. With --lease nobody
+promotes a server by hand: they take over by themselves, and routers find out.
 
-Run: python -m tests.endurance.cluster.ledgers [--rounds 100] [--seed 0]
+Run: python -m tests.endurance.cluster.ledgers [--rounds 100] [--seed 0] [--lease]
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ NAME = "notes"
 PAUSE_SECONDS = 0.05  # of a client between two operations
 DOWN_SECONDS, LOST_SECONDS = 1.5, 2.0
 CAUGHT_UP_SECONDS = 60.0
-PUBLISH_SECONDS, FOLLOW_SECONDS = 2, 1
+PUBLISH_SECONDS, FOLLOW_SECONDS, LEASE_SECONDS = 2, 1, 3
+TAKE_OVER_SECONDS = 120.0
 REPLACED = "writer_replaced"
 
 
@@ -53,6 +55,7 @@ class Shard:
     follower: Node
     writing: FaultProxy
     following: FaultProxy
+    lease: dict[str, float]
     disks: int = 2
 
     def new_disk(self) -> Path:
@@ -67,18 +70,31 @@ class Shard:
 
     async def write_at(self, node: Node) -> None:
         """Starts a node as the writer, to which the address leads from now on."""
-        node.settings = {"ledger_url": self.url, "publish_seconds": PUBLISH_SECONDS}
+        node.settings = {"ledger_url": self.url, "publish_seconds": PUBLISH_SECONDS, **self.lease}
         node.start()
         await node.ready()
         self.writer = node
         self.writing.lead_to(node.port)
 
     async def follow_at(self, node: Node) -> None:
-        node.settings = {"follow": self.url, "follow_seconds": FOLLOW_SECONDS}
+        stands_by = {"ledger_url": self.url, "publish_seconds": PUBLISH_SECONDS, **self.lease}
+        follows = {"follow": self.url, "follow_seconds": FOLLOW_SECONDS}
+        node.settings = {**follows, **stands_by} if self.lease else follows
         node.start()
         await node.ready()
         self.follower = node
         self.following.lead_to(node.port)
+
+    async def taken_over(self) -> Node:
+        """Waits until the server that followed writes; returns the former writer. Raises TimeoutError."""
+        former, new = self.writer, self.follower
+        async with asyncio.timeout(TAKE_OVER_SECONDS), httpx.AsyncClient(timeout=5) as client:
+            while True:
+                if await writes(client, new.url):
+                    break
+                await asyncio.sleep(0.1)
+        self.writer, self.writing, self.following = new, self.following, self.writing
+        return former
 
     async def promote(self, data: Path) -> None:
         """Raises RuntimeError where the command fails."""
@@ -189,7 +205,35 @@ async def lost_follower(shard: Shard) -> None:
     await shard.follow_at(shard.follower)
 
 
+async def abandoned(shard: Shard) -> None:
+    """Its disk is lost, and the server that follows takes over."""
+    await shard.writer.kill()
+    former = await shard.taken_over()
+    shard.wipe(former)
+    await shard.follow_at(former)
+
+
+async def slept(shard: Shard) -> None:
+    """It sleeps until the server that follows has taken over, and wakes up as who it was."""
+    shard.writer.signal(signal.SIGSTOP)
+    former = await shard.taken_over()
+    former.signal(signal.SIGCONT)
+    await require_refused(former)
+    await former.kill()
+    shard.wipe(former)
+    await shard.follow_at(former)
+
+
 FAULTS = (killed, terminated, wiped, replaced, paused, came_back, copied, lost, lost_follower)
+FAULTS_WITH_LEASE = (abandoned, slept, lost, lost_follower)
+
+
+async def writes(client: httpx.AsyncClient, url: str) -> bool:
+    """Whether a server says that it writes."""
+    try:
+        return (await client.get(f"{url}/ready")).json().get("writes") == "ready"
+    except (httpx.HTTPError, ValueError):
+        return False
 
 
 async def require_refused(node: Node) -> None:
@@ -267,7 +311,9 @@ async def documents_of(url: str) -> dict[str, str]:
         return {each["id"]: each["metadata"]["tag"] for each in answer.json()["documents"]}
 
 
-async def began(folder: Path, stack: AsyncExitStack) -> tuple[list[Shard], list[Node]]:
+async def began(
+    folder: Path, stack: AsyncExitStack, lease: dict[str, float]
+) -> tuple[list[Shard], list[Node]]:
     """Shards and routers, with an empty collection; they end with the stack."""
     shards = []
     for number in range(SHARDS):
@@ -281,7 +327,7 @@ async def began(folder: Path, stack: AsyncExitStack) -> tuple[list[Shard], list[
         proxies = [FaultProxy(node.port) for node in nodes]
         for proxy in proxies:
             await proxy.open()
-        shards.append(Shard(f"file://{own}/store", own, *nodes, *proxies))
+        shards.append(Shard(f"file://{own}/store", own, *nodes, *proxies, lease))
     await asyncio.gather(*(shard.write_at(shard.writer) for shard in shards))
     addresses = ",".join(f"{shard.writing.url}|{shard.following.url}" for shard in shards)
     routers = []
@@ -305,25 +351,25 @@ async def router_killed(router: Node) -> None:
     await router.ready()
 
 
-async def tried(folder: Path, rounds: int, choice: random.Random) -> list[str]:
+async def tried(folder: Path, rounds: int, choice: random.Random, *, lease: bool) -> list[str]:
     """What was wrong."""
     async with AsyncExitStack() as stack:
-        shards, routers = await began(folder, stack)
+        shards, routers = await began(folder, stack, {"lease_seconds": LEASE_SECONDS} if lease else {})
         return await tried_on(shards, routers, rounds, choice)
 
 
 async def tried_on(shards: list[Shard], routers: list[Node], rounds: int, choice: random.Random) -> list[str]:
     """The same, of servers that run."""
-    clients = Clients(routers)
+    clients, kinds = Clients(routers), FAULTS_WITH_LEASE if shards[0].lease else FAULTS
     working = [asyncio.create_task(clients.work(number)) for number in range(CLIENTS)]
     done, wrong = Counter[str](), list[str]()
     for number in range(rounds):
-        if number % (len(FAULTS) + 1) == len(FAULTS):
+        if number % (len(kinds) + 1) == len(kinds):
             name, router = "router_killed", choice.choice(routers)
             faults = [router_killed(router)]
         else:
             some = choice.sample(shards, choice.choice((1, 1, 2)))
-            chosen_faults = [choice.choice(FAULTS) for _ in some]
+            chosen_faults = [choice.choice(kinds) for _ in some]
             name = "+".join(fault.__name__ for fault in chosen_faults)
             faults = [fault(shard) for fault, shard in zip(chosen_faults, some, strict=True)]
         for failure in await asyncio.gather(*faults, return_exceptions=True):
@@ -371,9 +417,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0, help="of the faults; times differ from run to run")
+    parser.add_argument("--lease", action="store_true", help="servers take over by themselves")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tercet-ledgers-") as folder:
-        wrong = asyncio.run(tried(Path(folder), given.rounds, random.Random(given.seed)))
+        wrong = asyncio.run(tried(Path(folder), given.rounds, random.Random(given.seed), lease=given.lease))
     print(*wrong, sep="\n")
     return min(len(wrong), 1)
 

@@ -131,6 +131,19 @@ def _shown(servers: frozenset[Server]) -> str:
     return "all" if servers == set(kinds) else ", ".join(kind for kind in kinds if kind in servers)
 
 
+def test_a_server_that_stands_by_follows_the_url_of_the_ledger() -> None:
+    url, other = "s3://bucket/search", "s3://bucket/other"
+    with pytest.raises(SettingsError, match="ledger_url publishes a server's own collections"):
+        Settings(follow=url, ledger_url=url)
+    with pytest.raises(SettingsError, match=f"follow is {other}, and ledger_url is {url}: .* one URL"):
+        Settings(follow=other, ledger_url=url, lease_seconds=30)
+    given = Settings(follow=url, ledger_url=url, lease_seconds=30)
+    assert given.stands_by
+    assert (given.as_follower.follow, given.as_follower.ledger_url) == (url, None)
+    assert (given.as_follower.publish_url, given.as_writer.publish_url) == (None, url)
+    assert (given.as_writer.follow, given.as_writer.ledger_url) == (None, url)
+
+
 def test_every_setting_has_one_role() -> None:
     for name, field in Settings.model_fields.items():
         assert [note for note in field.metadata if isinstance(note, Role)] == [ROLES[name]]

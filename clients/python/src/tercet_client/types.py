@@ -411,6 +411,7 @@ FacetResponse = TypedDict(
         "values": "list[FacetValueResponse]",
         "distinct": "int",
         "missing": "int",
+        "unlisted": "NotRequired[int | None]",
     },
 )
 
@@ -857,7 +858,7 @@ ReadyResponse = TypedDict(
     {
         "status": "Literal['ready']",
         "reads": "NotRequired[Literal['ready']]",
-        "writes": "NotRequired[Literal['ready', 'storage_full', 'unavailable']]",
+        "writes": "NotRequired[Literal['ready', 'storage_full', 'unavailable', 'elsewhere']]",
     },
 )
 
