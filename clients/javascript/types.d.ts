@@ -308,6 +308,7 @@ export interface FacetResponse {
   values: Array<FacetValueResponse>;
   distinct: number;
   missing: number;
+  unlisted?: number | null;
 }
 
 /** A value, and how many documents have it. */

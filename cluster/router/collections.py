@@ -22,7 +22,6 @@ from tercet.cluster.router.view import View
 from tercet.cluster.router.writer import ShardedWriter
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.positions import Positions
-from tercet.index.catalog.aliases import Meant
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
@@ -143,7 +142,16 @@ class ShardedCollections:
         if names is None:
             aliases, until = shards.aliases, options.deadline
             names = await self._look(until, aliases.collections_of, name, until)
-        return await on_loop(self._target(shards, name, names, options, defaults, effort))
+        known, fan_out = await described(shards, names[0] if len(names) == 1 else name, options)
+        view, description = View(known, fan_out), known.description
+        if options.snapshot is not None:
+            await on_loop(view.find(options.snapshot))
+        documents = shards.fleet if options.newest else shards.fleet.reading(options.deadline)
+        return SearchTarget(
+            ShardedSnapshot(view, documents, options.deadline, several=len(names) > 1),
+            description.defaults if defaults else None,
+            description.effort if effort else None,
+        )
 
     async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
         """The settings of a collection, with its own name. Raises SeveralCollectionsError, too.
@@ -276,22 +284,6 @@ class ShardedCollections:
             except Exception:  # whatever it is: the shards that are known serve on, and the next look may do
                 log.exception("a look for a newer map of shards failed")
             await asyncio.sleep(min(followed.pause_seconds, LOOKING_AGAIN_SECONDS))
-
-    async def _target(
-        self, shards: ShardSet, name: str, names: Meant, how: Reading, defaults: bool, effort: bool
-    ) -> SearchTarget[ShardedSnapshot]:
-        own = names[0] if len(names) == 1 else name
-        known, fan_out = await described(shards, own, how)
-        description = known.description
-        view = View(known, fan_out)
-        if how.snapshot is not None:
-            await view.find(how.snapshot)
-        documents = shards.fleet if how.newest else shards.fleet.reading(how.deadline)
-        return SearchTarget(
-            ShardedSnapshot(view, documents, how.deadline, several=len(names) > 1),
-            description.defaults if defaults else None,
-            description.effort if effort else None,
-        )
 
 
 def _building(_what: str) -> InvalidRequestError:

@@ -411,6 +411,7 @@ FacetResponse = TypedDict(
         "values": "list[FacetValueResponse]",
         "distinct": "int",
         "missing": "int",
+        "unlisted": "NotRequired[int | None]",
     },
 )
 
