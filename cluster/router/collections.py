@@ -25,7 +25,6 @@ from tercet.cluster.router.writer import ShardedWriter
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.positions import Positions
-from tercet.index.catalog.aliases import Meant
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
@@ -306,17 +305,10 @@ class ShardedCollections:
         names = shards.aliases.known(name)
         if names is None:
             names = await self._look(how.deadline, shards.aliases.collections_of, name, how.deadline)
-        return await on_loop(self._target_of(shards, name, names, how, defaults, effort))
-
-    async def _target_of(
-        self, shards: ShardSet, name: str, names: Meant, how: Reading, defaults: bool, effort: bool
-    ) -> SearchTarget[ShardedSnapshot]:
-        own = names[0] if len(names) == 1 else name
-        known, fan_out = await described(shards, own, how)
-        description = known.description
-        view = View(known, fan_out)
+        known, fan_out = await described(shards, names[0] if len(names) == 1 else name, how)
+        view, description = View(known, fan_out), known.description
         if how.snapshot is not None:
-            await view.find(how.snapshot)
+            await on_loop(view.find(how.snapshot))
         documents = shards.fleet if how.newest else shards.fleet.reading(how.deadline)
         return SearchTarget(
             ShardedSnapshot(view, documents, shards.placement, how.deadline, several=len(names) > 1),

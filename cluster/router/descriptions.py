@@ -18,6 +18,7 @@ from tercet.index.languages.sample import LanguageSample
 from tercet.service.exceptions import OverloadedError, ShardError, ShardFailedError
 from tercet.service.load.deadlines import within
 from tercet.service.load.reading import Reading
+from tercet.service.load.relay import on_loop
 from tercet.service.shard.description import ShardDescription
 
 KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that it has another
@@ -25,17 +26,18 @@ RENEWING_SECONDS = 1.0
 
 
 async def described(shards: ShardSet, name: str, how: Reading) -> tuple[KnownCollection, FanOut]:
-    """What is known of a collection, by its own name, and its shards as one request asks them."""
+    """What is known of a collection, by its own name, and its shards as one request asks them. From the event
+    loop, or in a relay.
+    """
     fan_out = FanOut(shards.fleet, name, how)
     known = shards.known.get(name)
     if known is None or known.is_stale:
-        known = await _describe(shards, name, fan_out)
+        known = await on_loop(_describe(shards, name, fan_out))
     elif known.age_seconds > KNOWN_SECONDS:
         known.described = time.monotonic()  # so that others go on with it meanwhile
+        soon = FanOut(shards.fleet, name, Reading(within(RENEWING_SECONDS)))
         with suppress(ShardError, OverloadedError):
-            known = await _describe(
-                shards, name, FanOut(shards.fleet, name, Reading(within(RENEWING_SECONDS)))
-            )
+            known = await on_loop(_describe(shards, name, soon))
     fan_out.ask_last(known.behind)
     return known, fan_out
 

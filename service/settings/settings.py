@@ -172,7 +172,7 @@ class Settings(SettingsFields):
                     "over follows the URL of the ledger; give one URL for both"
                 )
             return self
-        for name in ("publish_url", "snapshot_store", "ledger_url"):
+        for name in ("ledger_url", "publish_url", "snapshot_store"):
             if given and getattr(self, name) is not None:
                 raise SettingsError(
                     f"{name} publishes a server's own collections, and with {given[0]} it has none: give it "
