@@ -13,7 +13,7 @@ from tercet.cli.building.sharded import MOST_SHARDS, RayFlags, shard_servers
 from tercet.cli.building.stopping import interruptible
 from tercet.cli.collection.snapshots import StoreUrl
 from tercet.cli.flag_groups import with_flag_groups
-from tercet.cli.output import console, counted, error_console, print_failure, print_json
+from tercet.cli.output import console, counted, error_console, megabytes, print_failure, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -128,6 +128,8 @@ def reshard(
     console().print(f"Collection {done.collection!r} {are}:", soft_wrap=True)
     for folder, documents in zip(done.folders, done.documents, strict=True):
         console().print(f"{folder}  {counted(documents, 'document')}", soft_wrap=True)
+    moved = counted(done.moved_documents, "document")
+    console().print(f"To other shards: {moved}, {megabytes(done.moved_bytes)}", soft_wrap=True)
 
 
 def _moved_live(
