@@ -95,7 +95,7 @@ def reshard(
     try:
         with interruptible(), ray.executor(settings) as executor, _progress() as report:
             if live:
-                done = _moved_live(settings, url, shards, executor, servers, report)
+                done = _moved_live(settings, url, executor, servers, report)
             else:
                 done = reshard_collection(
                     url, shards, executor, switch=not prepare, servers=servers, progress=report
@@ -135,7 +135,6 @@ def reshard(
 def _moved_live(
     settings: Settings,
     url: str,
-    shards: int,
     executor: Executor,
     servers: Sequence[Sequence[str]],
     progress: Callable[[ReshardProgress], None],
@@ -147,7 +146,6 @@ def _moved_live(
     with opened_servers(ShardAccess.of(settings)) as opened:
         return reshard_live(
             url,
-            shards,
             executor,
             servers,
             opened,

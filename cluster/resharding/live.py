@@ -31,7 +31,6 @@ SHORT_SECONDS = 5.0  # after a pass of less than this, what is left takes as lit
 
 def reshard_live(
     url: str,
-    shards: int,
     executor: Executor,
     servers: Sequence[Sequence[str]],
     opened: Opening,
@@ -48,10 +47,10 @@ def reshard_live(
     """
     store, former = required_map(url)
     if [place.servers for place in former.shards] == list(map(tuple, servers)):
-        shards = opened(_named(store, former), former.collection)
-        shards.settle(former)  # where a former call did not end
+        present_servers = opened(_named(store, former), former.collection)
+        present_servers.settle(former)  # where a former call did not end
         folders = [place.snapshots for place in former.shards]
-        documents = [each.documents for each in shards.push(folders)]
+        documents = [each.documents for each in present_servers.push(folders)]
         return ReshardReport(former.collection, former, tuple(folders), tuple(documents), 0, 0)
     present, next = _named(store, former), [writing for writing, *_ in servers]
     goes_on = [present.index(url) if url in present else None for url in next]
