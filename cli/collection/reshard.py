@@ -13,7 +13,7 @@ from tercet.cli.building.sharded import MOST_SHARDS, RayFlags, shard_servers
 from tercet.cli.building.stopping import interruptible
 from tercet.cli.collection.snapshots import StoreUrl
 from tercet.cli.flag_groups import with_flag_groups
-from tercet.cli.output import console, counted, error_console, print_failure, print_json
+from tercet.cli.output import console, counted, error_console, megabytes, print_failure, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,7 +95,7 @@ def reshard(
     try:
         with interruptible(), ray.executor(settings) as executor, _progress() as report:
             if live:
-                done = _moved_live(settings, url, shards, executor, servers, report)
+                done = _moved_live(settings, url, executor, servers, report)
             else:
                 done = reshard_collection(
                     url, shards, executor, switch=not prepare, servers=servers, progress=report
@@ -128,12 +128,13 @@ def reshard(
     console().print(f"Collection {done.collection!r} {are}:", soft_wrap=True)
     for folder, documents in zip(done.folders, done.documents, strict=True):
         console().print(f"{folder}  {counted(documents, 'document')}", soft_wrap=True)
+    moved = counted(done.moved_documents, "document")
+    console().print(f"To other shards: {moved}, {megabytes(done.moved_bytes)}", soft_wrap=True)
 
 
 def _moved_live(
     settings: Settings,
     url: str,
-    shards: int,
     executor: Executor,
     servers: Sequence[Sequence[str]],
     progress: Callable[[ReshardProgress], None],
@@ -145,7 +146,6 @@ def _moved_live(
     with opened_servers(ShardAccess.of(settings)) as opened:
         return reshard_live(
             url,
-            shards,
             executor,
             servers,
             opened,

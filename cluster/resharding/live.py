@@ -20,7 +20,6 @@ from tercet.cluster.resharding.errors import ServersError
 from tercet.cluster.resharding.reshard import Resharding, ReshardProgress, ReshardReport, required_map
 from tercet.cluster.resharding.servers import MapServers, Opening
 from tercet.cluster.shards.map import ShardMap, newest_map, publish_map
-from tercet.cluster.snapshots.published import required_snapshot
 from tercet.cluster.work.executor import Executor
 from tercet.index.errors import SearchIndexError
 from tercet.index.wording import failure_text
@@ -32,7 +31,6 @@ SHORT_SECONDS = 5.0  # after a pass of less than this, what is left takes as lit
 
 def reshard_live(
     url: str,
-    shards: int,
     executor: Executor,
     servers: Sequence[Sequence[str]],
     opened: Opening,
@@ -49,10 +47,11 @@ def reshard_live(
     """
     store, former = required_map(url)
     if [place.servers for place in former.shards] == list(map(tuple, servers)):
-        opened(_named(store, former), former.collection).settle(former)  # where a former call did not end
-        folders = tuple(place.snapshots for place in former.shards)
-        documents = tuple(required_snapshot(store.below(folder)).manifest.documents for folder in folders)
-        return ReshardReport(former.collection, former, folders, documents, 0, 0)
+        present_servers = opened(_named(store, former), former.collection)
+        present_servers.settle(former)  # where a former call did not end
+        folders = [place.snapshots for place in former.shards]
+        documents = [each.documents for each in present_servers.push(folders)]
+        return ReshardReport(former.collection, former, tuple(folders), tuple(documents), 0, 0)
     present, next = _named(store, former), [writing for writing, *_ in servers]
     goes_on = [present.index(url) if url in present else None for url in next]
     _require_new(former, servers, goes_on)
@@ -70,6 +69,7 @@ def reshard_live(
     except (Exception, KeyboardInterrupt) as error:
         _let_write(store, former, opened, error, say)
         raise
+    steps.publish_settled()
     move.finish()
     return replace(move.report, held_seconds=held_seconds)
 
@@ -136,6 +136,10 @@ class _Steps:
                 self._new.put_alias(alias, collections)
         self._all.settle(self._move.switch(servers))
         return time.monotonic() - began
+
+    def publish_settled(self) -> None:
+        """Has all publish what they have now, so that what is on the store is what the map says."""
+        self._all.push(self._move.report.folders)
 
     def _publish(self) -> list[int]:
         """Has the present shards publish, and brings the new folders up to that; the positions of these."""

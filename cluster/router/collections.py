@@ -309,9 +309,23 @@ class ShardedCollections:
         view, description = View(known, fan_out), known.description
         if how.snapshot is not None:
             await on_loop(view.find(how.snapshot))
-        documents = shards.fleet if how.newest else shards.fleet.reading(how.deadline)
+
+        def read_from(some: ShardSet) -> Fleet:
+            return some.fleet if how.newest else some.fleet.reading(how.deadline)
+
+        def newer() -> tuple[Fleet, Placement] | None:
+            later = shards.fleet.loop.run(self._newer_than(shards, how.deadline))
+            return None if later is shards else (read_from(later), later.placement)
+
         return SearchTarget(
-            ShardedSnapshot(view, documents, shards.placement, how.deadline, several=len(names) > 1),
+            ShardedSnapshot(
+                view,
+                read_from(shards),
+                shards.placement,
+                how.deadline,
+                several=len(names) > 1,
+                newer=newer,
+            ),
             description.defaults if defaults else None,
             description.effort if effort else None,
         )

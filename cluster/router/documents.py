@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -22,12 +23,17 @@ from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.fields import field_values
 from tercet.index.documents.filters import Filter, tree_of
 from tercet.index.documents.metadata import value_at
-from tercet.index.errors import DocumentNotFoundError
+from tercet.index.errors import CollectionMovedError, DocumentNotFoundError
 from tercet.index.reading.ordered import Order, Place, PlacedDocument, Value, check_order
 from tercet.index.segments.stored import StoredRepresentations
 from tercet.service.documents.ordering import encode_cursor
 from tercet.service.documents.writer import is_id
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Newer = Callable[[], tuple[Fleet, Placement] | None]
+"""The shards of a newer map, and which documents each has, once they are known; None of none in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,25 @@ class ReadDocument(PlacedDocument):
     """A document of a shard where it is in an order; segment and row have no meaning."""
 
     document: Document
+
+
+def _at_newer_shards(
+    read: Callable[Concatenate[ShardedDocuments, Arguments], Result],
+) -> Callable[Concatenate[ShardedDocuments, Arguments], Result]:
+    """A method that reads again where a shard has other documents by now than the map says that is known."""
+
+    @wraps(read)
+    def reading_on(
+        documents: ShardedDocuments, /, *args: Arguments.args, **options: Arguments.kwargs
+    ) -> Result:
+        try:
+            return read(documents, *args, **options)
+        except CollectionMovedError:
+            if not documents._go_on():
+                raise
+            return read(documents, *args, **options)
+
+    return reading_on
 
 
 class ShardedDocuments:
@@ -50,10 +75,12 @@ class ShardedDocuments:
         deadline: Deadline = NO_DEADLINE,
         *,
         several: bool = False,
+        newer: Newer = lambda: None,
     ) -> None:
         """settings: with the name that shards are asked for. deadline: for all answers. several: it is an
-        alias of several collections.
+        alias of several collections. newer: waits for the shards of a newer map.
         """
+        self._newer = newer
         self.settings = settings
         self._fleet = fleet
         self._placement = placement
@@ -67,6 +94,7 @@ class ShardedDocuments:
         """Whether it is of several collections."""
         return self._several
 
+    @_at_newer_shards
     def get(self, id: str) -> Document | None:
         """The stored document of an id, or None."""
         found = self._one(id, {})
@@ -75,6 +103,7 @@ class ShardedDocuments:
         with reading(self._name_of(id)):
             return document_from(found)
 
+    @_at_newer_shards
     def get_all(self, ids: Sequence[str]) -> list[list[Document]]:
         """The stored documents of each id: one at most of each collection."""
         possible = [id for id in ids if is_id(id)]
@@ -89,6 +118,7 @@ class ShardedDocuments:
                     found.setdefault(document.id, []).append(document)
         return [found.get(id, []) for id in ids]
 
+    @_at_newer_shards
     def count(self, filter: Filter | None = None) -> int:
         """How many documents a filter over declared fields allows; all of them without one."""
         body = {} if filter is None else {"filter": tree_of(filter)}
@@ -100,6 +130,7 @@ class ShardedDocuments:
                 total += int(answer["count"])
         return total
 
+    @_at_newer_shards
     def page(
         self, after: str | None, limit: int, filter: Filter | None = None, after_collection: str | None = None
     ) -> list[Document]:
@@ -107,6 +138,7 @@ class ShardedDocuments:
         begin = after if after_collection is None else orjson.dumps([after, after_collection]).decode()
         return self._pages.merged(self._query(filter), begin, limit, _id_of)
 
+    @_at_newer_shards
     def ordered_page(
         self, order: Order, after: Place | None, limit: int, filter: Filter | None = None
     ) -> list[PlacedDocument]:
@@ -135,6 +167,7 @@ class ShardedDocuments:
         assert isinstance(placed, ReadDocument)  # noqa: S101 - of `ordered_page`
         return placed.document
 
+    @_at_newer_shards
     def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None:
         """The document and its representations together; None where it is not there.
 
@@ -148,6 +181,15 @@ class ShardedDocuments:
             shards = len(self._fleet)
             position = Positions.alone(self._placement.shard_of(id), int(stored.position), shards)
         return document, replace(stored, position=str(position))
+
+    def _go_on(self) -> bool:
+        """Reads from the shards of a newer map from now on; whether there is one."""
+        found = self._newer()
+        if found is None:
+            return False
+        self._fleet, self._placement = found
+        self._pages = ShardedPages(self._fleet, self._path, self._deadline)
+        return True
 
     def _one(self, id: str, query: Mapping[str, str]) -> Any:
         """What the shard of an id answers of its document; None where it is not there."""

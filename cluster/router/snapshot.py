@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tercet.cluster.router.documents import ShardedDocuments
+from tercet.cluster.router.documents import Newer, ShardedDocuments
 from tercet.cluster.router.facets import facets
 from tercet.cluster.router.search import query_words, search, weighed_by
 from tercet.cluster.router.view import View
@@ -72,10 +72,18 @@ class ShardedSnapshot(ShardedDocuments):
     """
 
     def __init__(
-        self, view: View, fleet: Fleet, placement: Placement, deadline: Deadline, *, several: bool
+        self,
+        view: View,
+        fleet: Fleet,
+        placement: Placement,
+        deadline: Deadline,
+        *,
+        several: bool,
+        newer: Newer = lambda: None,
     ) -> None:
-        """several: it is an alias of several collections."""
-        super().__init__(fleet, placement, view.known.description.settings, deadline, several=several)
+        """several: it is an alias of several collections. newer: as of `ShardedDocuments`."""
+        settings = view.known.description.settings
+        super().__init__(fleet, placement, settings, deadline, several=several, newer=newer)
         self._view = view
         self.idf = ShardedIdf(view, fleet.loop) if self.settings.lexical == "idf" else None
 

@@ -78,7 +78,7 @@ def one(cluster: Cluster, tmp_path: Path) -> str:
 
 def moved(cluster: Cluster, servers: Sequence[str], opened: Opening | None = None) -> ShardMap:
     shards = [(server,) for server in servers]
-    report = reshard_live(cluster.url, len(shards), ThisProcess(), shards, opened or cluster.opened)
+    report = reshard_live(cluster.url, ThisProcess(), shards, opened or cluster.opened)
     assert report.map is not None
     assert len(report.folders) == len(report.documents) == len(servers)
     return report.map
@@ -135,7 +135,7 @@ def test_servers_go_on_and_only_what_must_moves(cluster: Cluster, one: str, tmp_
     with writing(routers, one) as writers:
         for version, servers in enumerate(([a, b, c], [d, c, b, a], [b, d]), 3):
             shards = [(server,) for server in servers]
-            report = reshard_live(cluster.url, len(shards), ThisProcess(), shards, cluster.opened)
+            report = reshard_live(cluster.url, ThisProcess(), shards, cluster.opened)
             assert report.map is not None
             assert report.map.version == version
             assert 0 < report.moved_documents < sum(report.documents)

@@ -318,6 +318,12 @@ def documents_of(url: str) -> dict[str, Figures]:
             return found
 
 
+def stored_bytes(url: str) -> int:
+    """Of the collection's segments."""
+    found = httpx.get(f"{url}/collections/{NAME}/stats", timeout=60).raise_for_status().json()
+    return sum(int(size) for size in found["bytes"].values())
+
+
 def answers_of(url: str) -> list[list[tuple[str, float]]]:
     """Hits and scores of all queries."""
     bodies = [{"collection": NAME, "query": query, "top_k": 50} for query in QUERIES]
@@ -347,8 +353,9 @@ def measured(documents: int, writers: int, kills: int, seed: int) -> Figures:
             quiet = percentile_ms(searchers, began, time.monotonic())
             five = [*three, world.shard("fourth"), world.shard("fifth")]
             for servers, times in ((five[:4], 0), (five, 0), (three, kills)):
-                began = time.monotonic()
+                stored, began = stored_bytes(urls[0]), time.monotonic()
                 move = moved(world, servers, times, chance)
+                move["moved_bytes_share"] = round(move["moved_bytes"] / stored, 4)
                 moves.append({**move, "searches": percentile_ms(searchers, began, time.monotonic())})
             routers[1].process.kill()
             world.stop("router-1", "fourth", "fifth")

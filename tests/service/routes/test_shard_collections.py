@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tercet.index.catalog.lineage import Lineage, ShardPart
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.service.answers.collection_settings import (
     codebook_from,
@@ -108,3 +109,50 @@ async def test_a_digest_tells_a_repeat_instead_of_the_body(client: httpx.AsyncCl
     first = await put("green tea", "a" * 64)
     assert (await put("black tea", "a" * 64)).json() == first.json()
     assert (await put("green tea", "b" * 64)).json()["error"]["code"] == "idempotency_key_reused"
+
+
+async def test_what_is_meant_for_another_part_is_refused(client: httpx.AsyncClient) -> None:
+    """A router with an older map neither reads nor writes what it does not know of."""
+    own, other = ShardPart("c", 0, 2, ((0, 512),)), ShardPart("c", 0, 3, ((0, 342),))
+    wanted = named(await settings_of(client), "part")
+    await client.put(f"{SHARD}/part", json={**wanted, "lineage": Lineage.new(part=own).record})
+    documents = "/collections/part/documents"
+    requests: list[tuple[str, str, Any]] = [
+        ("PUT", documents, {"documents": [{"id": "a", "text": "tea"}]}),
+        ("GET", f"{documents}/a", None),
+        ("POST", f"{documents}/get", {"ids": ["a"]}),
+        ("POST", f"{documents}/count", {}),
+        ("GET", documents, None),
+        ("POST", f"{documents}/update", {"ids": ["a"], "metadata": {}}),
+        ("POST", "/search", {"collection": "part", "query": "tea"}),
+        ("POST", f"{documents}/delete", {"ids": ["a"]}),
+    ]
+    for method, path, body in requests:
+        refused = await client.request(method, path, json=body, headers={"Tercet-Part": other.tag})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "collection_moved")
+        assert refused.headers["retry-after"] == "1"
+        answered = await client.request(method, path, json=body, headers={"Tercet-Part": own.tag})
+        assert answered.is_success
+    no_part = await client.get("/collections/demo/documents", headers={"Tercet-Part": own.tag})
+    assert no_part.is_success
+
+
+async def test_a_shard_that_settles_takes_writes_as_another_part(client: httpx.AsyncClient) -> None:
+    own, later = ShardPart("c", 0, 2, ((0, 512),)), ShardPart("c", 0, 3, ((0, 342),))
+    wanted = named(await settings_of(client), "part")
+    await client.put(f"{SHARD}/part", json={**wanted, "lineage": Lineage.new(part=own).record})
+    part = {"number": 0, "of": 3, "buckets": [[0, 342]]}
+    taking = await client.post(f"{SHARD}/part/settle", json={"version": 2, "part": part})
+    assert (taking.status_code, taking.json()["error"]["code"]) == (409, "collection_busy")
+    await client.put(f"{SHARD}/part/fence", json={"version": 2})
+    for wrong in ({**part, "buckets": [[3, 2]]}, {**part, "buckets": 3}, {"number": 3, "of": 3}, {}):
+        refused = await client.post(f"{SHARD}/part/settle", json={"version": 2, "part": wrong})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (422, "part")
+    for _ in range(2):
+        settled = await client.post(f"{SHARD}/part/settle", json={"version": 2, "part": part})
+        assert settled.is_success
+    body = {"documents": [{"id": "a", "text": "tea"}]}
+    put = await client.put("/collections/part/documents", json=body, headers={"Tercet-Part": later.tag})
+    assert put.is_success
+    received = await client.post(f"{SHARD}/part/receive", json={"folder": "shards/x-0"})
+    assert received.json()["error"]["code"] == "unsupported"
