@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tercet.cli import options
-from tercet.cli.output import console, error_console, print_hits
+from tercet.cli.output import console, error_console, print_formula, print_hits
 
 if TYPE_CHECKING:
     from tercet.models.encoder import Encoder
@@ -141,6 +142,7 @@ def _answer(settings: Settings, encoder: Encoder) -> None:
         out.print()
         out.print(f"[bold]{text}[/bold]  [dim]{outcome.seconds.total * 1000:.1f} ms[/dim]")
         print_hits(outcome.hits, out)
+        print_formula(outcome.hits, asdict(outcome.weights), out)
 
 
 def _announce(settings: Settings) -> None:

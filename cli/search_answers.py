@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tercet.cli.output import console, error_console, print_hits, print_pairs
+from tercet.cli.output import console, error_console, print_formula, print_hits, print_pairs
 
 if TYPE_CHECKING:
     from tercet.index.candidates import Hit
@@ -40,6 +40,7 @@ def print_answer(answer: Mapping[str, Any], first: int) -> None:
     if answer["hits"]:
         hits, highlights = hits_of(answer)
         print_hits(hits, out, first, highlights)
+        print_formula(hits, answer["weights"], out)
     else:
         out.print("No hits.")
     if answer.get("confident") is False:

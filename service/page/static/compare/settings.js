@@ -36,7 +36,8 @@ export function settingElement(name, setting, fields, changed) {
   };
   const weights = SIDES.filter((side) => side in setting.weights).map((side) => numeric(t(`side.${side}`), "weights", side, { step: "any" }));
   const candidates = ["dense", "sparse"].map((part) => numeric(`${t("compare.candidates")}, ${t(`side.${part}`)}`, "candidates", part, { step: 1, max: 1000 }));
+  const [fusion, group, boosts] = rankingControls(fields, setting.ranking, (ranking) => set({ ranking }));
   const element = h("fieldset", { class: "card setting" });
-  replace(element, h("legend", { text: name }), h("h2", { text: t("weights.title") }), h("div", { class: "fields" }, weights), h("div", { class: "fields" }, candidates), rankingControls(fields, setting.ranking, (ranking) => set({ ranking })));
+  replace(element, h("legend", { text: name }), h("h2", { text: t("weights.title") }), h("div", { class: "fields" }, weights), h("div", { class: "fields" }, candidates), h("div", { class: "fields" }, fusion, group), boosts);
   return element;
 }

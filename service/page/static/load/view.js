@@ -144,7 +144,7 @@ class LoadView {
       this._again(() => this._look());
     };
     const parts = [
-      h("h2", {}, source.title, h("span", { class: "id", text: facts.filter(Boolean).join(" · ") })),
+      h("h2", {}, source.title, h("span", { class: "count", text: facts.filter(Boolean).join(" · ") })),
       this._targetControls(),
       sourceControls(source, this._found?.options ?? null, this._options, changed),
       this._columnPlace,
