@@ -37,14 +37,14 @@ def hits_of(answer: Mapping[str, Any]) -> tuple[list[Hit], list[HitHighlights] |
 def print_answer(answer: Mapping[str, Any], first: int) -> None:
     """An answer for people. first: rank of its first hit."""
     out = console()
-    if answer["hits"]:
+    if not answer["hits"]:
+        out.print("No hits.")
+    else:
         hits, highlights = hits_of(answer)
         print_hits(hits, out, first, highlights)
         print_formula(hits, answer["weights"], out)
-    else:
-        out.print("No hits.")
-    if answer.get("confident") is False:
-        out.print("Maybe nothing here answers that: the best hit is below the threshold of confidence.")
+        if answer.get("confident") is False:
+            out.print("Maybe nothing here answers that: the best hit is below the threshold of confidence.")
     for field, facet in (answer.get("facets") or {}).items():
         counts = (f"{_named(value['value'])} {value['count']:,}" for value in facet["values"])
         values = ", ".join(counts) or "none"
