@@ -94,9 +94,11 @@ def print_hits(
 
 
 def print_formula(hits: Sequence[Hit], weights: Mapping[str, float], out: Console) -> None:
-    """How the score is made of its parts, where these are added up, but with other weights than 1."""
-    usual = {"bm25": 0.0}
-    if all(weight == usual.get(side, 1.0) for side, weight in weights.items()):
+    """How the score is made of its parts, where these are added up, but with other weights than 1.
+
+    weights: of each side that the collection has.
+    """
+    if all(weight == 1 for weight in weights.values()):
         return
     best, boost = hits[0], hits[0].scores.boost
     parts = sum(weight * (getattr(best.scores, side) or 0.0) for side, weight in weights.items())

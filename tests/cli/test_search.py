@@ -224,7 +224,8 @@ def test_a_window_is_shown_instead_of_the_beginning() -> None:
 @pytest.mark.parametrize(
     ("weights", "score", "shown"),
     [
-        ({"dense": 1, "sparse": 1, "colbert": 1, "bm25": 0}, 1.5, ""),  # the columns add up
+        ({"dense": 1, "sparse": 1, "colbert": 1}, 1.5, ""),  # the columns add up
+        ({"dense": 1, "sparse": 1, "colbert": 1, "bm25": 0}, 1.5, "score = dense + sparse + colbert"),
         ({"dense": 1, "sparse": 0.378, "colbert": 0}, 0.5945, "score = dense + 0.378 × sparse"),
         ({"dense": 1, "sparse": 0.378, "colbert": 0}, 0.016, ""),  # by ranks
     ],
