@@ -8,8 +8,17 @@ from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.service.collections.readable import CollectionDescription
+from tercet.service.load.reading import Reading
 from tercet.service.routes.collections import Name, collection_record
-from tercet.service.routes.common import ADMIN, Services, errors, json_response, router, weights_of
+from tercet.service.routes.common import (
+    ADMIN,
+    Services,
+    TimeLimit,
+    errors,
+    json_response,
+    router,
+    weights_of,
+)
 from tercet.service.runtime import Runtime
 from tercet.service.schemas.collections import (
     CollectionResponse,
@@ -29,11 +38,11 @@ routes = router("collections")
 
 
 @routes.get(DEFAULTS, response_model=UsedDefaults, responses=errors(404, 409, 422))
-async def get_defaults(name: Name, services: Services) -> Response:
+async def get_defaults(name: Name, services: Services, deadline: TimeLimit) -> Response:
     """The weights and candidates of searches that give none: what is stored, or else what is usual, which
     weighs lexical scores less where documents are in several languages.
     """
-    target = await services.collections.open_with_defaults(name, effort=False)
+    target = await services.collections.open_with_defaults(name, Reading(deadline), effort=False)
     await detect_languages(target, services.pools.search)
     settings = target.snapshot.settings
     weights = weights_used(None, target).of(settings.encoder_sides)
