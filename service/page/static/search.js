@@ -85,7 +85,7 @@ class SearchView {
       this._topK = Number(hits.value);
       this._search();
     });
-    this._weightsPlace = h("div");
+    this._weightsPlace = h("section");
     this._filtersPlace = h("div");
     this._rankingPlace = h("section");
     this._examplesPlace = h("div");
@@ -111,7 +111,7 @@ class SearchView {
           "details",
           { class: "options", open: matchMedia("(min-width: 60rem)").matches },
           h("summary", { text: t("search.options") }),
-          h("section", {}, h("h2", { text: t("weights.title") }), this._weightsPlace),
+          this._weightsPlace,
           h("section", {}, h("h2", { text: t("filters.title") }), this._filtersPlace),
           this._rankingPlace,
           field(t("search.topK"), hits),
@@ -253,7 +253,7 @@ class SearchView {
       else this._order();
       writeAddress("search", this._address());
     };
-    replace(this._weightsPlace, sliders(this._weights, changed));
+    replace(this._weightsPlace, h("h2", { text: t("weights.title") }), sliders(this._weights, changed));
   }
 
   /** Puts the hits into the order of the weights of now. */
