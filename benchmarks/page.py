@@ -1,10 +1,10 @@
 """How fast the page shows its first hits, and what it weighs: a real browser opens a shared address.
 
-    python -m benchmarks.page [--openings 20] [--screenshots docs/images]
+    python -m benchmarks.page [--openings 20]
 
 Each opening is a fresh browser context, so that nothing is cached, of a server over the bundled corpus with
-`multi-m3`. The time runs from the navigation until the first hit is drawn. `--screenshots` writes the
-pictures of the docs. Needs the system's Chromium.
+`multi-m3`. The time runs from the navigation until the first hit is drawn. Needs the
+system's Chromium.
 """
 
 from __future__ import annotations
@@ -22,18 +22,11 @@ from urllib.parse import quote
 import httpx
 from playwright.sync_api import sync_playwright
 
-from benchmarks.recording import ROOT, dated, write
+from benchmarks.recording import dated, write
 from benchmarks.serving.server import DEMO, build, serving
 
 QUERY = "how do bees tell each other where food is?"
-KOREAN = "배추를 발효시킨 음식은 무엇인가요?"
 BAR_MS, BAR_BYTES = 1000.0, 150_000
-TABLE = """title,body,year,country
-Rooibos,"A red bush of South Africa, brewed like tea, without caffeine.",1904,ZA
-Matcha,"Green tea ground to powder and beaten with hot water, at the heart of the tea ceremony.",1191,JP
-Chai,"Black tea boiled with milk, ginger and cardamom, sold on every street.",1830,IN
-Mate,"Leaves of a holly, drunk from a gourd through a metal straw.",1592,AR
-"""
 FIRST_HIT = """() => new Promise((found) => {
   const look = () => document.querySelector(".hit") ? requestAnimationFrame(() => found(performance.now()))
     : requestAnimationFrame(look);
@@ -54,7 +47,6 @@ def main() -> None:
     """Prints a table and writes the figures; exits with 1 where a bar was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--openings", type=int, default=20)
-    parser.add_argument("--screenshots", type=Path, help="folder for the pictures of the docs")
     parser.add_argument("--no-record", action="store_true", help="leave the committed figures as they are")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tercet-page-") as scratch, ExitStack() as running:
@@ -64,8 +56,6 @@ def main() -> None:
         playwright = running.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         found = opened(browser, server.url, arguments.openings)
-        if arguments.screenshots is not None:
-            photographed(browser, server.url, arguments.screenshots)
         browser.close()
     figures = {
         "first_hits_ms": round(statistics.median(found.milliseconds)),
@@ -107,55 +97,6 @@ def opened(browser: Any, url: str, count: int) -> Openings:
         )
         context.close()
     return found
-
-
-def photographed(browser: Any, url: str, folder: Path) -> None:
-    """Writes the pictures of the docs."""
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def picture(name: str, view: str, *, why: bool = False, **options: Any) -> None:
-        context = browser.new_context(**{"viewport": {"width": 1200, "height": 820}, **options})
-        page = context.new_page()
-        page.goto(f"{url}/#/{view}")
-        page.wait_for_load_state("networkidle")
-        if view.startswith("search"):
-            page.locator("mark").first.wait_for()
-        if why:
-            page.locator(".hit button").first.click()
-        page.screenshot(path=folder / f"{name}.png")
-        context.close()
-
-    search = f"search?c=demo&q={quote(QUERY)}"
-    korean = f"search?c=demo&q={quote(KOREAN)}"
-    phone = {"width": 390, "height": 820}
-    picture("search", search)
-    picture("why", korean, why=True, locale="ko-KR", color_scheme="dark")
-    picture("phone", korean, viewport=phone, locale="ko-KR", device_scale_factor=2)
-    picture("collections", "collections")
-    picture("embed", "embed", viewport={"width": 1200, "height": 640})
-    picture("compare", f"compare?c=demo&q={quote(QUERY)}&a=w%3D1%2C0%2C0&b=w%3D0%2C1%2C0")
-    loaded(browser, url, folder)
-
-
-def loaded(browser: Any, url: str, folder: Path) -> None:
-    """Loads a table and the Markdown of `docs/` as a new user does, and writes pictures on the way."""
-    context = browser.new_context(viewport={"width": 1200, "height": 940})
-    page = context.new_page()
-    page.goto(f"{url}/#/load")
-    table = {"name": "Drinks.csv", "mimeType": "text/csv", "buffer": TABLE.encode()}
-    page.locator("input[type=file]").first.set_input_files(table)
-    page.locator(".cards .card").first.wait_for()
-    page.screenshot(path=folder / "load.png")
-    page.get_by_role("button", name="Load", exact=True).click()
-    page.get_by_text("Done:").wait_for(timeout=60_000)
-    page.locator("input[webkitdirectory]").set_input_files(ROOT / "docs" / "decisions")
-    page.locator(".cards .card").first.wait_for()
-    page.get_by_role("button", name="Load", exact=True).click()
-    page.get_by_text("Done:").wait_for(timeout=300_000)
-    page.goto(f"{url}/#/search?c=decisions&q={quote('why does a job run in a process of its own?')}&g=source")
-    page.locator("mark").first.wait_for()
-    page.screenshot(path=folder / "sections.png")
-    context.close()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tercet.cli import options
-from tercet.cli.output import console, error_console, print_hits
+from tercet.cli.output import console, error_console, print_formula, print_hits
 
 if TYPE_CHECKING:
     from tercet.models.encoder import Encoder
@@ -126,6 +126,7 @@ def _read_marker(marker: Path) -> dict[str, Any] | None:
 
 def _answer(settings: Settings, encoder: Encoder) -> None:
     from tercet.cli.stores.local_search import run_queries
+    from tercet.service.search.answers import sides_record
     from tercet.service.search.query import SearchQuery, SearchScope
 
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
@@ -141,6 +142,7 @@ def _answer(settings: Settings, encoder: Encoder) -> None:
         out.print()
         out.print(f"[bold]{text}[/bold]  [dim]{outcome.seconds.total * 1000:.1f} ms[/dim]")
         print_hits(outcome.hits, out)
+        print_formula(outcome.hits, sides_record(outcome.weights, bm25=outcome.bm25), out)
 
 
 def _announce(settings: Settings) -> None:

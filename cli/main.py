@@ -6,7 +6,6 @@ loads what it needs when it runs, so that `tercet --help` and `tercet collection
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import sys
@@ -53,7 +52,6 @@ from tercet.training.errors import TrainingError
 from tercet.transfer.errors import TransferError
 
 COMPLETING = "_TERCET_COMPLETE"  # what a shell sets when it asks what may come next
-MOST_NAMES = 3  # of collections in the place of one that is not there
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 FAILURES = (
     ClusterError,
@@ -124,25 +122,16 @@ def _message(error: Exception) -> str:
     if not isinstance(folder, Path):
         return str(error)
     from tercet.index.catalog.layout import CollectionLayout
+    from tercet.index.collection import list_collections
+    from tercet.index.wording import names_instead
 
     collections, name = folder.parent, folder.name
     data = collections.parent
     for other in (data.parent, data / "data", Path("data")):  # a folder too deep, or not deep enough
         if other != data and CollectionLayout(other / collections.name / name).settings.exists():
             return f"{error} (there is none in {collections}, but there is with --data {other})"
-    instead = _named_instead(collections, name)
-    return f"{error} (there is none in {collections}{instead}; --data names another data root)"
-
-
-def _named_instead(collections: Path, name: str) -> str:
-    """The collections whose names are nearest to one that is not there, else the first in order."""
-    from tercet.index.collection import list_collections
-
-    names = list_collections(collections)
-    if near := difflib.get_close_matches(name, names, MOST_NAMES):
-        return f"; did you mean {' or '.join(near)}"
-    others = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f", which has {', '.join(names[:MOST_NAMES])}{others}" if names else ""
+    others = names_instead(name, list_collections(collections))
+    return f"{error}{others} (looked in {collections}; --data names another data root)"
 
 
 def main() -> None:

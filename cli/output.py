@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 EXCERPT_LINES = 2  # that a text may take
 SIDES = ("dense", "sparse", "colbert")
+LARGEST_ROUNDING = 1e-3  # of a sum of parts that are rounded to six digits
 
 
 def console() -> Console:
@@ -90,6 +91,21 @@ def print_hits(
         marks = None if highlights is None else highlights[row]
         table.add_row(*numbers[1 + row], _described(hit, max(20, out.width - taken - 2), marks))
     out.print(table)
+
+
+def print_formula(hits: Sequence[Hit], weights: Mapping[str, float], out: Console) -> None:
+    """How the score is made of its parts, where these are added up, but with other weights than 1.
+
+    weights: of each side that the collection has.
+    """
+    if all(weight == 1 for weight in weights.values()):
+        return
+    best, boost = hits[0], hits[0].scores.boost
+    parts = sum(weight * (getattr(best.scores, side) or 0.0) for side, weight in weights.items())
+    if abs(parts + (boost or 0.0) - best.score) > LARGEST_ROUNDING:
+        return  # ranks were fused, or a re-ranker scored
+    terms = [side if weight == 1 else f"{weight:g} × {side}" for side, weight in weights.items() if weight]
+    out.print(f" score = {' + '.join([*terms, *([] if boost is None else ['boost'])])}", style="dim")
 
 
 def _described(hit: Hit, cells: int, marks: HitHighlights | None) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tercet.cli.output import console, error_console, print_hits, print_pairs
+from tercet.cli.output import console, error_console, print_formula, print_hits, print_pairs
 
 if TYPE_CHECKING:
     from tercet.index.candidates import Hit
@@ -37,13 +37,14 @@ def hits_of(answer: Mapping[str, Any]) -> tuple[list[Hit], list[HitHighlights] |
 def print_answer(answer: Mapping[str, Any], first: int) -> None:
     """An answer for people. first: rank of its first hit."""
     out = console()
-    if answer["hits"]:
+    if not answer["hits"]:
+        out.print("No hits.")
+    else:
         hits, highlights = hits_of(answer)
         print_hits(hits, out, first, highlights)
-    else:
-        out.print("No hits.")
-    if answer.get("confident") is False:
-        out.print("Maybe nothing here answers that: the best hit is below the threshold of confidence.")
+        print_formula(hits, answer["weights"], out)
+        if answer.get("confident") is False:
+            out.print("Maybe nothing here answers that: the best hit is below the threshold of confidence.")
     for field, facet in (answer.get("facets") or {}).items():
         counts = (f"{_named(value['value'])} {value['count']:,}" for value in facet["values"])
         values = ", ".join(counts) or "none"

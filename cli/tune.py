@@ -85,8 +85,8 @@ def _reset(root: Path, name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"collection": name, "removed": removed})
     else:
-        state = "were removed" if removed else "are none"
-        console().print(f"Collection {name!r}: stored defaults {state}; the usual weights from now on.")
+        state = "has no stored defaults any more" if removed else "had no stored defaults"
+        console().print(f"Collection {name!r} {state}: searches use the usual weights.")
 
 
 def _print_report(report: TuningReport, *, dry_run: bool) -> None:

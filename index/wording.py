@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from difflib import get_close_matches
 
 SHOWN_CHARACTERS = 80
+MOST_NAMES = 3  # instead of one that is not there
+_NEAR, _OTHERS = ", or did you mean ", "; there are "
 _MOST_BITS = 160  # Python writes no integer of 4,300 digits
 _NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # of what repeats a failure of the system
 
@@ -21,6 +25,19 @@ def shown(value: object, most: int = SHOWN_CHARACTERS) -> str:
         text = str(type(value).__name__)
     cut = text if len(text) <= most or isinstance(value, str) else f"{text[:most]}…"
     return "".join(mark if mark.isprintable() else json.dumps(mark)[1:-1] for mark in cut)
+
+
+def names_instead(name: str, names: Sequence[str]) -> str:
+    """To be put behind a message that there is nothing of a name: the nearest names, else the first ones."""
+    if near := get_close_matches(name, names, MOST_NAMES):
+        return f"{_NEAR}{' or '.join(near)}?"
+    others = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{_OTHERS}{', '.join(names[:MOST_NAMES])}{others}" if names else ""
+
+
+def without_names_instead(message: str) -> str:
+    """Such a message without the names."""
+    return message.partition(_NEAR)[0].partition(_OTHERS)[0]
 
 
 def reason_of(error: BaseException) -> str:

@@ -35,11 +35,12 @@ from tercet.service.load.pools import Pool
 from tercet.service.page import description
 from tercet.service.page import routes as page
 from tercet.service.requests.direct import DirectRoutes
-from tercet.service.requests.keys import KeyRing, keys_of
+from tercet.service.requests.keys import KeyRing, keys_of, other_collections
 from tercet.service.routes import (
     aliases,
     backups,
     collections,
+    defaults,
     document_writes,
     documents,
     embed,
@@ -84,6 +85,7 @@ SERVER_ROUTES = [
     search.routes,
     rerank.routes,
     collections.routes,
+    defaults.routes,
     documents.routes,
     document_writes.routes,
     imports.routes,
@@ -185,7 +187,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         raise SettingsError(
             f"root_path {root_path} begins as a route of the server does; take another, such as /tercet"
         )
-    answer = install_error_handlers(app, routes, runtime.telemetry.count_refusal)
+    answer = install_error_handlers(app, routes, runtime.telemetry.count_refusal, other_collections)
     key_file = None if settings.keys_file is None else KeyFile(settings.keys_file)
     keys = KeyRing(keys_of(settings), None if key_file is None else key_file.keys)
     app.state.key_file = key_file

@@ -8,8 +8,8 @@ from __future__ import annotations
 import errno
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -199,30 +199,35 @@ def _storage_failure(error: StorageError) -> Failure:
 
 
 def install_error_handlers(
-    app: FastAPI, routes: Sequence[BaseRoute], refused: Callable[[RefusalReason], None]
-) -> Callable[[Exception], Response]:
+    app: FastAPI,
+    routes: Sequence[BaseRoute],
+    refused: Callable[[RefusalReason], None],
+    others: Callable[[Request, str], Awaitable[str]],
+) -> Callable[[Request, Exception], Awaitable[Response]]:
     """Makes every error of the application's routes take the one shape; gives the answer to one of `KNOWN`.
 
-    routes: all of them; refused: counts an answer 429.
+    routes: all of them; refused: counts an answer 429; others: which collections there are instead of one
+    that is not there, in words.
     """
 
-    def answer(error: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:
         if isinstance(error, OverloadedError):
             refused(error.reason)
         if isinstance(error, LOGGED):
             log.error("%s", error)
-        return _answered(error, failure_of(error))
-
-    async def known(_request: Request, error: Exception) -> Response:
-        return answer(error)
+        failure = failure_of(error)
+        if isinstance(error, CollectionNotFoundError) and error.folder is not None:
+            instead = await others(request, error.folder.name)
+            failure = replace(failure, message=failure.message + instead)
+        return _answered(error, failure)
 
     async def from_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
         return _answered(error, _plain(error, request.method, request.url.path, _methods_of(routes, request)))
 
     for kind in TABLE:
-        app.add_exception_handler(kind, known)
-    app.add_exception_handler(RequestValidationError, known)
+        app.add_exception_handler(kind, answer)
+    app.add_exception_handler(RequestValidationError, answer)
     app.add_exception_handler(HTTPException, from_framework)
     return answer
 

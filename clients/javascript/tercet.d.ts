@@ -175,6 +175,8 @@ export class Client {
   collection(name: string): Promise<t.CollectionResponse>;
   createCollection(name: string, settings?: t.CollectionRequest): Promise<t.CollectionResponse>;
   declareFields(name: string, fields: t.FieldsRequest["fields"]): Promise<t.CollectionResponse>;
+  /** The weights and candidates of searches that give none, stored or usual. */
+  defaults(name: string): Promise<t.UsedDefaults>;
   /** Stores what searches use where they give no weights or candidates. */
   storeDefaults(
     name: string,

@@ -93,6 +93,10 @@ export class Client {
     return this.#json("POST", path("collections", name, "fields"), { body: { fields } });
   }
 
+  defaults(name) {
+    return this.#json("GET", path("collections", name, "defaults"));
+  }
+
   storeDefaults(name, weights, candidates = null) {
     return this.#json("PUT", path("collections", name, "defaults"), { body: { weights, candidates } });
   }

@@ -322,6 +322,22 @@ export interface FieldsRequest {
   fields: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime">;
 }
 
+/** A kind of file. */
+export interface FileKindResponse {
+  name: string;
+  endings: Array<string>;
+  text: boolean;
+  lines: boolean;
+  packed: boolean;
+  headings: boolean;
+}
+
+/** Files that imports and jobs read. */
+export interface FilesResponse {
+  kinds: Array<FileKindResponse>;
+  packings: Array<string>;
+}
+
 /** A tree over the collection's declared fields, told apart by its one key; at most 16 levels, 1,000 conditions and 10,000 values. */
 export type Filter = AndFilter | OrFilter | NotFilter | EqFilter | InFilter | GteFilter | GtFilter | LteFilter | LtFilter | ExistsFilter;
 
@@ -444,6 +460,7 @@ export interface InfoResponse {
   adapters: Array<AdapterResponse>;
   encoding_settings: Record<string, unknown>;
   limits: LimitsResponse;
+  files: FilesResponse;
 }
 
 /** Jobs, the newest first. */
@@ -898,6 +915,13 @@ export interface UpdateDocumentsResponse {
 /** What a request cost. */
 export interface Usage {
   tokens: number;
+}
+
+/** What searches that give no weights or candidates use. */
+export interface UsedDefaults {
+  weights: WeightsResponse;
+  candidates: CandidatesResponse;
+  stored: boolean;
 }
 
 /** An adapter, null for the base, and its weight for a text; a text's weights sum to 1. */

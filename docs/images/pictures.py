@@ -131,15 +131,12 @@ def main() -> None:
         with serving(data) as url:
             httpx.post(f"{url}/search", json={"collection": "demo", "query": BEES})  # so that times are usual
             camera = Camera(browser, url)
-            camera.take("search", "search?" + urlencode({"c": "demo", "q": BEES}, quote_via=quote))
-            korean = "search?" + urlencode({"c": "demo", "q": KIMCHI}, quote_via=quote)
+            camera.take("search", address("search", c="demo", q=BEES))
+            korean = address("search", c="demo", q=KIMCHI)
             camera.take("why", korean, locale="ko-KR", color_scheme="dark")
             camera.take("load", "load", 940)
-            camera.take(
-                "sections", "search?" + urlencode({"c": "decisions", "q": JOBS}, quote_via=quote), 940
-            )
-            sides = {"c": "demo", "q": BEES, "a": "w=1,0,0", "b": "w=0,1,0"}
-            camera.take("compare", "compare?" + urlencode(sides, quote_via=quote))
+            camera.take("sections", address("search", c="decisions", q=JOBS, g="source"), 940)
+            camera.take("compare", address("compare", c="demo", q=BEES, a="w=1,0,0", b="w=0,1,0"))
             camera.take("collections", "collections")
             camera.take("embed", "embed")
         browser.close()

@@ -10,7 +10,7 @@ from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import METADATA
-from tercet.ingest.sources.formats import ENDINGS, FileFormat
+from tercet.ingest.sources.formats import ENDINGS, KINDS, FileFormat
 from tercet.ingest.sources.json_lines import JsonLines
 from tercet.ingest.sources.json_text import parse_json
 from tercet.ingest.sources.packed import OPENERS, PackedFile
@@ -22,9 +22,10 @@ from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES
 from tercet.ingest.texts.files import ABOUT, has_text_files, is_text_file
 from tercet.ingest.texts.files import ENDINGS as TEXTS_OF_FILES
 
-LINES, ARRAYS, DELIMITED = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", ".tab")
-PARQUET, ARROW = (".parquet",), (".arrow", ".arrows", ".feather", ".ipc")
-KINDS = (*LINES, *ARRAYS, *DELIMITED, *PARQUET, *ARROW)
+LINES, ARRAYS, PARQUET, ARROW = (KINDS[kind].endings for kind in ("jsonl", "json", "parquet", "arrow"))
+DELIMITED = (*KINDS["csv"].endings, *KINDS["tsv"].endings)
+PACKED = (*LINES, *ARRAYS, *DELIMITED)  # Parquet and Arrow are packed within
+RECORDS = (*PACKED, *PARQUET, *ARROW)
 CORPUS = "corpus"
 # What programs for tables and for texts write, and what these can save instead.
 SAVED_AS = {
@@ -117,8 +118,8 @@ def source_files(source: Path, format: FileFormat | None = None) -> list[Path]:
         if parts:
             return parts[0]
         raise SourceError(
-            f"{source}: the folder holds no file that ends in {', '.join(KINDS)}, packed or not, and no text "
-            f"({', '.join(TEXTS_OF_FILES)}). Give a BEIR folder, a folder of such parts, or a file."
+            f"{source}: the folder holds no file that ends in {', '.join(RECORDS)}, packed or not, and no "
+            f"text ({', '.join(TEXTS_OF_FILES)}). Give a BEIR folder, a folder of such parts, or a file."
         )
     if not source.exists():
         raise SourceError(f"{source}: no such file or folder")
@@ -129,7 +130,7 @@ def source_files(source: Path, format: FileFormat | None = None) -> list[Path]:
         if saved is not None:
             raise SourceError(f"{source}: {source.suffix} is not read; save it as {saved}")
         raise SourceError(
-            f"{source}: unknown kind of file; the name must end in {', '.join(KINDS)}, in one of these and "
+            f"{source}: unknown kind of file; the name must end in {', '.join(RECORDS)}, in one of these and "
             f"{', '.join(OPENERS)}, or in {', '.join(TEXTS_OF_FILES)}, or --format must say what the file is"
         )
     return [source]
@@ -198,10 +199,8 @@ def _kind(path: Path) -> str | None:
     if len(suffixes) > 1 and suffixes[-1] in OPENERS:
         suffixes.pop()
     ending = suffixes[-1] if suffixes else None
-    packed_table = (
-        ending in (*PARQUET, *ARROW) and path.suffix.lower() != ending
-    )  # packed within, and never around
-    return ending if ending in KINDS and not packed_table else None
+    bare = ending == path.suffix.lower()
+    return ending if ending in (RECORDS if bare else PACKED) else None
 
 
 def _has_lines(path: Path, limit_bytes: int) -> bool:

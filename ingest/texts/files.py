@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-MARKDOWN = (".md", ".markdown", ".mdx")
-ENDINGS = (*MARKDOWN, ".txt", ".text", ".rst", ".html", ".htm", ".pdf")
-TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
+from tercet.ingest.sources.formats import KINDS
+
+MARKDOWN = KINDS["markdown"].endings
+ENDINGS = tuple(ending for kind in KINDS.values() if kind.text for ending in kind.endings)
+TABLES = tuple(ending for kind in KINDS.values() if kind.lines for ending in kind.endings)
 _OF_FOLDER = ("index", "_index", "readme")  # of files that are a folder's page
 # What lies beside data and tells of it.
 ABOUT = ("readme", "license", "licence", "copying", "notice", "changelog", "citation")

@@ -49,6 +49,7 @@ class SearchedFiles:
         except FileNotFoundError as error:
             raise CollectionNotFoundError(
                 f"collection {name!r} does not exist; create or build it first",
+                Path(self.settings).parent,
                 was_deleted=was_deleted(Path(self.settings).parents[1], name),
             ) from error
 

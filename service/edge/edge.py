@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,7 +69,7 @@ class EdgeOptions:
     records: Records
     telemetry: Telemetry
     direct: DirectRoutes
-    answer: Callable[[Exception], Response]
+    answer: Callable[[Request, Exception], Awaitable[Response]]
     codings: Pool
     compression: bool = True
 
@@ -219,11 +219,12 @@ class _Exchange:
         if found is None:
             return False
         direct, name = found
+        request = Request(scope, self.receive)
         try:
             body = (await self.receive())["body"]
-            response = await direct.answer(body, Request(scope, self.receive), name)
+            response = await direct.answer(body, request, name)
         except KNOWN as error:
-            response = self._options.answer(error)
+            response = await self._options.answer(request, error)
         if response is None:
             self._again = body
             return False

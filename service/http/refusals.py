@@ -28,6 +28,7 @@ from tercet.index.errors import (
     UnlikeCollectionsError,
     WriterReplacedError,
 )
+from tercet.index.wording import without_names_instead
 from tercet.models.errors import AdapterNotFoundError, EncoderMemoryError
 from tercet.service.exceptions import (
     DeadlineExceededError,
@@ -110,7 +111,8 @@ class Refusal:
         if self.status == 429:
             return OverloadedError(name + self.message, self.retry_after_seconds, peer)
         if self.code == "collection_not_found" and peer == "shard":
-            return CollectionNotFoundError(self.message, was_deleted=self.was_deleted)
+            # Which others there are is for whom a key of the shards may tell, not for each client.
+            return CollectionNotFoundError(without_names_instead(self.message), was_deleted=self.was_deleted)
         kind = KINDS[peer].get(self.code)
         return None if kind is None else kind(self.message)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fastapi import Request
 from pydantic import SecretStr
 
+from tercet.index.wording import names_instead
 from tercet.service.exceptions import NO_KEY, ForbiddenError, UnauthenticatedError
 from tercet.service.keys.access import EVERYTHING, Access, Right
 from tercet.service.keys.keys import digest_of, id_of
@@ -79,6 +80,15 @@ def access_of(request: Request) -> Access:
     """What whoever sent a request may do."""
     access: Access = request.state.access
     return access
+
+
+async def other_collections(request: Request, name: str) -> str:
+    """What is said of the collections that there are, and that whoever asks may see, instead of one that is
+    not there.
+    """
+    runtime: Runtime = request.app.state.runtime
+    names = await runtime.pools.operations.run(runtime.collections.names)
+    return names_instead(name, list(filter(access_of(request).sees, names)))
 
 
 async def require_write(request: Request) -> None:

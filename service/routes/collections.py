@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Path, Response
 
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE
-from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits
-from tercet.index.catalog.defaults import SearchDefaults
-from tercet.index.catalog.settings import CollectionSettings, check_title
+from tercet.index.catalog.settings import check_title
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import (
     CollectionAliasedError,
@@ -35,7 +33,6 @@ from tercet.service.routes.common import (
     errors,
     json_response,
     router,
-    weights_of,
 )
 from tercet.service.routes.pages import Paged
 from tercet.service.runtime import Runtime
@@ -44,16 +41,11 @@ from tercet.service.schemas.collections import (
     CollectionList,
     CollectionRequest,
     CollectionResponse,
-    DefaultCandidates,
-    DefaultsRequest,
     FieldsRequest,
     StatisticsResponse,
     WindowRequest,
 )
-from tercet.service.schemas.search import SearchWeightsRequest
 from tercet.service.search.answers import sides_record
-from tercet.service.search.checks import require_bm25, require_known_sides
-from tercet.service.search.defaults import WantedCandidates
 
 
 async def _name(
@@ -205,53 +197,6 @@ def about_fields() -> Iterator[None]:
 
 def _of_fields(field: str | None) -> str:
     return "fields" if field is None else f"fields.{field}"
-
-
-DEFAULTS = "/collections/{name}/defaults"
-
-
-@routes.put(
-    DEFAULTS,
-    response_model=CollectionResponse,
-    responses=errors(404, 409, 422, 507),
-    dependencies=ADMIN,
-)
-async def store_defaults(name: Name, body: DefaultsRequest, services: Services) -> Response:
-    """Store what later searches use where they give no weights or candidates, as `tercet tune` does."""
-    return await _with_defaults(services, name, body)
-
-
-@routes.delete(
-    DEFAULTS,
-    response_model=CollectionResponse,
-    responses=errors(404, 409, 422, 507),
-    dependencies=ADMIN,
-)
-async def remove_defaults(name: Name, services: Services) -> Response:
-    """Remove what is stored for searches: they use the usual weights and candidates again."""
-    return await _with_defaults(services, name, None)
-
-
-async def _with_defaults(services: Runtime, name: str, body: DefaultsRequest | None) -> Response:
-    def store() -> CollectionDescription:
-        writes = services.writes("storing defaults")
-        own = services.collections.aliases.collection_of(name)
-        settings = services.collections.describe(own).settings
-        writes.store_defaults(own, None if body is None else _defaults(body, settings))
-        return services.collections.describe(own)
-
-    return json_response(collection_record(await services.pools.operations.run(store)))
-
-
-def _defaults(body: DefaultsRequest, settings: CollectionSettings) -> SearchDefaults:
-    """Raises InvalidRequestError for a side that the collection does not have."""
-    weights, given = weights_of(body.weights), body.candidates or DefaultCandidates()
-    requested = body.weights.requested if isinstance(body.weights, SearchWeightsRequest) else ()
-    require_known_sides(requested, settings.sides, settings.encoder, weights)
-    counts = given.dense, given.sparse, given.bm25
-    require_bm25(weights, WantedCandidates(*counts), settings)
-    limits = CandidateLimits(*(count or DEFAULT_CANDIDATES for count in counts))
-    return SearchDefaults(weights.of(settings.sides), limits)
 
 
 @routes.delete(

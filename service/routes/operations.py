@@ -8,6 +8,8 @@ from importlib.metadata import version
 from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from tercet.ingest.sources.formats import KINDS
+from tercet.ingest.sources.packed import OPENERS
 from tercet.service.routes.common import Allowed, Services, errors, json_response, router
 from tercet.service.schemas.operations import InfoResponse, ReadyResponse, StatusResponse
 
@@ -34,7 +36,7 @@ async def ready(services: Services) -> Response:
 
 @routes.get("/info", response_model=InfoResponse, responses=errors(503))
 async def info(services: Services) -> Response:
-    """The version, the encoder, and the limits of requests."""
+    """The version, the encoder, the limits of requests, and the kinds of files that imports read."""
     encoding, settings = services.encoding, services.settings
     return json_response(
         {
@@ -47,6 +49,7 @@ async def info(services: Services) -> Response:
                 "body_bytes": settings.max_body_bytes,
                 **asdict(services.limits),
             },
+            "files": {"kinds": list(map(asdict, KINDS.values())), "packings": list(OPENERS)},
         }
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -189,7 +189,7 @@ class Body(BaseModel):
         if not value.keys() <= fields.keys():
             known = {name: value[name] for name in fields if name in value}
             unknown = next(name for name in value if name not in known)
-            value = {**known, unknown: UnknownField(cls._remedy(unknown))}
+            value = {**known, unknown: UnknownField(cls._remedy(unknown, known))}
         if None in value.values():
             value = {
                 name: inner
@@ -199,12 +199,16 @@ class Body(BaseModel):
         return value
 
     @classmethod
-    def _remedy(cls, name: str) -> str:
-        """What to do with an unknown field: the name of one that is called so elsewhere or much like it."""
+    def _remedy(cls, name: str, known: Container[str]) -> str:
+        """What to do with an unknown field: the name of one that is called so elsewhere or much like it, or
+        the list of such objects. known: the other fields.
+        """
         written = name[:LONGEST_NAME].lower()
         elsewhere = [field for field in ELSEWHERE.get(written, ()) if field in cls.model_fields]
         for near in (*elsewhere, *get_close_matches(written, cls.model_fields, 1)):
             return f"did you mean {near}?"
+        if cls.list_field is not None and cls.list_field not in known:
+            return f'send {{"{cls.list_field}": […]}}'
         return LEAVE_OUT if cls.rest_field is None else f"put it into {cls.rest_field}"
 
 

@@ -148,6 +148,12 @@ class DefaultsResponse(BaseModel):
     candidates: CandidatesResponse
 
 
+class UsedDefaults(DefaultsResponse):
+    """What searches that give no weights or candidates use."""
+
+    stored: bool = Field(description="Whether it is stored; otherwise it is what is usual.")
+
+
 class WindowResponse(BaseModel):
     """Windows in which documents beyond them are encoded."""
 

@@ -75,6 +75,26 @@ class LimitsResponse(BaseModel):
     page_documents: int
 
 
+class FileKindResponse(BaseModel):
+    """A kind of file."""
+
+    name: str = Field(description="What people call it.")
+    endings: list[str] = Field(description="Of files' names, the usual one first.")
+    text: bool = Field(description="Whether a file is one document, not many records.")
+    lines: bool = Field(description="Whether the beginning of a file can be read without the rest.")
+    packed: bool = Field(
+        description="Whether a file may be packed, which one of `packings` after its ending says."
+    )
+    headings: bool = Field(description="Whether documents have headings to be cut at.")
+
+
+class FilesResponse(BaseModel):
+    """Files that imports and jobs read."""
+
+    kinds: list[FileKindResponse]
+    packings: list[str] = Field(description="Endings of names of packed files.")
+
+
 class InfoResponse(BaseModel):
     """What this server is."""
 
@@ -84,3 +104,4 @@ class InfoResponse(BaseModel):
     adapters: list[AdapterResponse]
     encoding_settings: dict[str, Any]
     limits: LimitsResponse
+    files: FilesResponse

@@ -31,7 +31,13 @@ async def target_of(
     what `EncoderShelf.of_collection` raises.
     """
     target = await collections.open_with_defaults(name, options, defaults=with_defaults, effort=with_effort)
-    if with_defaults and target.defaults is None and target.snapshot.known_languages is None:
-        await pool.run(target.snapshot.languages)
+    if with_defaults:
+        await detect_languages(target, pool)
     require_model(target.snapshot.settings, model)  # before an encoder is opened in vain
     return target, await encoders.of_collection(target.snapshot.settings, adapter)
+
+
+async def detect_languages(target: SearchTarget[ReadableSnapshot], pool: Pool) -> None:
+    """Has the snapshot know its languages where no defaults are stored, so that they say what sides weigh."""
+    if target.defaults is None and target.snapshot.known_languages is None:
+        await pool.run(target.snapshot.languages)

@@ -125,10 +125,10 @@ class SettingsFields(BaseSettings):
         (), description="Keys that may read only, comma separated."
     )
     api_keys_file: Annotated[Path | None, OF_ALL, Panel.COMMON] = Field(
-        None, description="File of more keys that may do everything, one a line."
+        None, description="File of keys that may do everything, one a line."
     )
     read_keys_file: Annotated[Path | None, OF_ALL, Panel.COMMON] = Field(
-        None, description="File of more keys that may read only, one a line."
+        None, description="File of keys that may read only, one a line."
     )
     keys_file: Annotated[Path | None, OF_ALL, Panel.ACCESS] = Field(
         None,

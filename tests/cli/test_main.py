@@ -171,21 +171,21 @@ def test_a_collection_of_another_data_root_is_named_with_it(tercet: Run, tmp_pat
     done = tercet("search", "tea", "hot", "--data", "d/collections")
     assert done.stderr.endswith("(there is none in d/collections/collections, but there is with --data d)\n")
     done = tercet("search", "none", "hot", "--data", "d")
-    ending = "(there is none in d/collections, which has tea; --data names another data root)\n"
+    ending = "; there are tea (looked in d/collections; --data names another data root)\n"
     assert done.stderr.endswith(ending)
 
 
 def test_a_collection_that_is_not_there_is_answered_with_names(tercet: Run, tmp_path: Path) -> None:
     done = tercet("search", "tea", "hot", "--data", "d")
-    assert done.stderr.endswith("(there is none in d/collections; --data names another data root)\n")
+    assert done.stderr.endswith(" first (looked in d/collections; --data names another data root)\n")
     for name in ("tea", "green-tea", "water", "rail", "noon"):
         (tmp_path / "d" / "collections" / name).mkdir(parents=True)
         (tmp_path / "d" / "collections" / name / "collection.json").write_text("{}")
     done = tercet("search", "watre", "hot", "--data", "d")
     assert done.returncode == 1
-    assert "; did you mean water; --data names" in done.stderr
+    assert ", or did you mean water? (looked in d/collections; " in done.stderr
     done = tercet("search", "zzz", "hot", "--data", "d")
-    assert "which has green-tea, noon, rail and 2 more; --data names" in done.stderr
+    assert "; there are green-tea, noon, rail and 2 more (looked in " in done.stderr
 
 
 def test_too_little_memory_is_1_and_one_line(tercet: Run, monkeypatch: pytest.MonkeyPatch) -> None:

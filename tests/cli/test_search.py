@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from tercet.cli.output import one_line, print_hits
+from tercet.cli.output import one_line, print_formula, print_hits
 from tercet.cli.search import parse_weights
 from tercet.index.candidates import Document, Hit, Scores, Weights, Window
 from tercet.index.collection import Collection
@@ -219,6 +219,21 @@ def test_a_window_is_shown_instead_of_the_beginning() -> None:
         out = Console(width=80, record=True, force_terminal=False)
         print_hits([Hit(document, 1.5, Scores(0.5, 0.25, 0.75), window)], out)
         assert out.export_text().rstrip().endswith(shown)
+
+
+@pytest.mark.parametrize(
+    ("weights", "score", "shown"),
+    [
+        ({"dense": 1, "sparse": 1, "colbert": 1}, 1.5, ""),  # the columns add up
+        ({"dense": 1, "sparse": 1, "colbert": 1, "bm25": 0}, 1.5, "score = dense + sparse + colbert"),
+        ({"dense": 1, "sparse": 0.378, "colbert": 0}, 0.5945, "score = dense + 0.378 × sparse"),
+        ({"dense": 1, "sparse": 0.378, "colbert": 0}, 0.016, ""),  # by ranks
+    ],
+)
+def test_what_adds_up_to_a_score_is_said(weights: dict[str, float], score: float, shown: str) -> None:
+    out = Console(width=80, record=True, force_terminal=False)
+    print_formula([Hit(Document("a", "tea"), score, Scores(0.5, 0.25, 0.75))], weights, out)
+    assert out.export_text().strip() == shown
 
 
 def test_weights_by_name_and_number() -> None:

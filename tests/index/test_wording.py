@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tercet.index.wording import failure_text, reason_of, shown
+from tercet.index.wording import failure_text, names_instead, reason_of, shown, without_names_instead
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,16 @@ from tercet.index.wording import failure_text, reason_of, shown
 )
 def test_values_are_as_json_has_them(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+def test_names_stand_in_for_one_that_is_not_there() -> None:
+    names = ["rail", "tea", "teas", "water", "wood"]
+    assert names_instead("watre", names) == ", or did you mean water?"
+    assert names_instead("tes", ["tea", "teas"]) == ", or did you mean teas or tea?"
+    assert names_instead("xyz", names) == "; there are rail, tea, teas and 2 more"
+    assert names_instead("xyz", []) == ""
+    for name in ("watre", "xyz"):
+        assert without_names_instead("there is none" + names_instead(name, names)) == "there is none"
 
 
 def test_failures_of_the_system_have_no_numbers() -> None:

@@ -98,6 +98,7 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "GET /collections/{name}/stats",
         "POST /collections/{name}/merge",
         "POST /collections/{name}/fields",
+        "GET /collections/{name}/defaults",
         "PUT /collections/{name}/defaults",
         "DELETE /collections/{name}/defaults",
         "PUT /collections/{name}/documents",

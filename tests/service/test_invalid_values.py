@@ -57,6 +57,8 @@ from tests.service.error_shape import error_of
             "weights.bm25: it is for /search; /rerank has dense, sparse and colbert: leave it out",
         ),
         ("/embed", {}, "inputs is missing; give it"),
+        ("/embed", {"id": "tea"}, 'id: no such field; send {"inputs": […]}'),
+        ("/embed", {"inputs": "tea", "id": "tea"}, "id: no such field; leave it out"),
         ("/embed", {"inputs": []}, "inputs is []; use at least 1 item"),
         ("/embed", {"inputs": "x", "model": ""}, 'model is ""; use at least 1 character'),
         ("/embed", {"inputs": "tea", "outputs": ["dens"]}, 'outputs.0 is "dens"; use "dense", "sparse" or'),

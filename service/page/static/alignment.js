@@ -57,7 +57,7 @@ function alignmentTable(alignment) {
   return table(
     [t("hit.query"), t("hit.document"), t("hit.similarity")],
     alignment.map((each) =>
-      h("tr", {}, h("td", { class: "token", text: each.query_token ?? `#${each.query_position}` }), h("td", { class: "token", text: each.document_token ?? `#${each.document_position}` }), bar(each.similarity, number(each.similarity, 3), "colbert")),
+      h("tr", {}, h("td", { class: "token" }, each.query_token?.replace(/^\s+$/, "␣") ?? `#${each.query_position}`, each.prompt && h("span", { class: "hint", text: ` ${t("hit.prompt")}` })), h("td", { class: "token", text: each.document_token?.replace(/^\s+$/, "␣") ?? `#${each.document_position}` }), bar(each.similarity, number(each.similarity, 3), "colbert")),
     ),
   );
 }

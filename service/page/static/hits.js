@@ -42,13 +42,20 @@ class MarkedText {
     return parts;
   }
 
-  /** What is shown at first, in code points: from the first match within what matched best, or from its beginning. window: null for all of the text. */
+  /** What is shown at first, in code points and as far as can be in whole words: from the first match within what matched best, or from its beginning. window: null for all of the text. */
   excerpt(window) {
     const length = this.units.length - 1;
     const [first, last] = window ? [window.start, Math.min(window.end, length)] : [0, length];
     const match = this.highlights.find(({ start, end }) => end > first && start < last)?.start ?? first;
     const start = match + BEFORE < first + EXCERPT ? first : match - BEFORE;
-    return { start, end: Math.min(last, start + EXCERPT) };
+    const end = Math.min(last, start + EXCERPT);
+    const [begun = ""] = (start > first && /^\S{1,20}\s/.exec(this._slice(start, end))) || [];
+    const [broken = ""] = (end < last && /\s\S{0,20}$/.exec(this._slice(start, end))) || [];
+    return { start: start + [...begun].length, end: end - [...broken].length };
+  }
+
+  _slice(start, end) {
+    return this.text.slice(this.units[start], this.units[end]);
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { h, webLink } from "./dom.js";
 
+const WRAPPED = 60; // characters of a line from which on it ends where there was no more room
 const FENCE = /^\s*(```|~~~)/;
 const MARK = /^(?:(#{1,6})\s+|\s*(?:[-*+]|(\d{1,3})[.)])\s+)/; // of a heading, or of an item of a list
 // Lengths are bounded, so that a text of nothing but brackets takes no time.
@@ -16,6 +17,7 @@ export function markdownElements(text, from, to, leaf) {
     return element;
   };
   let at = from;
+  let before = ""; // the line before
   for (const line of text.slice(from, to).split("\n")) {
     const end = at + line.length;
     const inCode = open?.tagName === "PRE";
@@ -33,9 +35,10 @@ export function markdownElements(text, from, to, leaf) {
         if (open?.tagName !== list) open = add(h(list, digits ? { start: digits } : {}));
         open.append(h("li", {}, nodes));
       } else if (open === null) open = add(h("p", {}, nodes));
-      else (open.tagName === "P" ? open : open.lastChild).append("\n", ...nodes);
+      else (open.tagName === "P" ? open : open.lastChild).append(before.length < WRAPPED ? "\n" : " ", ...nodes);
     }
     at = end + 1;
+    before = line;
   }
   return blocks;
 }

@@ -45,6 +45,19 @@ export function remark(text) {
   setTimeout(() => element.remove(), 6000);
 }
 
+/** Copies a text, and says so. Browsers give pages without TLS the old way alone. */
+export async function copyText(text) {
+  if (navigator.clipboard) await navigator.clipboard.writeText(text);
+  else {
+    const area = h("textarea", { value: text, class: "visually-hidden", "aria-hidden": "true" });
+    (document.querySelector("dialog[open]") ?? document.body).append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  remark(t("search.copied"));
+}
+
 /** Runs what may fail into this place: the error takes the place of what is there, and goes when it is tried again. */
 export async function attempted(place, action) {
   try {

@@ -8,7 +8,7 @@ import { examplesElement, examplesOf, exampleValues, withExample, withoutExample
 import { filterOf, Filters, filterState, filterText } from "./filters.js";
 import { HitElement } from "./hits.js";
 import { number, t } from "./language.js";
-import { emptyNotice, errorNotice, remark } from "./notices.js";
+import { copyText, emptyNotice, errorNotice, remark } from "./notices.js";
 import { rankingControls, rankingJson, rankingOf, rankingValues } from "./ranking.js";
 import { startElement } from "./start.js";
 import { Targets } from "./targets.js";
@@ -85,7 +85,7 @@ class SearchView {
       this._topK = Number(hits.value);
       this._search();
     });
-    this._weightsPlace = h("div");
+    this._weightsPlace = h("section");
     this._filtersPlace = h("div");
     this._rankingPlace = h("section");
     this._examplesPlace = h("div");
@@ -111,7 +111,7 @@ class SearchView {
           "details",
           { class: "options", open: matchMedia("(min-width: 60rem)").matches },
           h("summary", { text: t("search.options") }),
-          h("section", {}, h("h2", { text: t("weights.title") }), this._weightsPlace),
+          this._weightsPlace,
           h("section", {}, h("h2", { text: t("filters.title") }), this._filtersPlace),
           this._rankingPlace,
           field(t("search.topK"), hits),
@@ -224,14 +224,7 @@ class SearchView {
     this._drawSliders();
     const took = answer.took_ms;
     const text = t("search.took", { encode: number(took.encode, 1), retrieve: number(took.retrieve, 1), score: number(took.score, 1), total: number(took.total, 1), answer: number(milliseconds, 0) });
-    const copy = button(
-      t("search.copy"),
-      async () => {
-        await navigator.clipboard.writeText(location.href);
-        remark(t("search.copied"));
-      },
-      { class: "quiet" },
-    );
+    const copy = button(t("search.copy"), () => copyText(location.href), { class: "quiet" });
     const given = Object.entries(this._body(query)).filter(([, value]) => value !== null);
     const code = button(t("code.show"), () => showCode(Object.fromEntries(given), hasKey()), { class: "quiet" });
     const shown = this._hits.length
@@ -260,7 +253,7 @@ class SearchView {
       else this._order();
       writeAddress("search", this._address());
     };
-    replace(this._weightsPlace, sliders(this._weights, changed));
+    replace(this._weightsPlace, h("h2", { text: t("weights.title") }), sliders(this._weights, changed));
   }
 
   /** Puts the hits into the order of the weights of now. */

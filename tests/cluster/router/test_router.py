@@ -145,6 +145,8 @@ def test_defaults_are_stored_in_all_shards(urls: tuple[str, str], shards: list[s
         stored = httpx.get(f"{shard}/collections/demo", timeout=60).json()["defaults"]
         assert stored["weights"] == body["weights"]
     for url in urls:
+        used = httpx.get(f"{url}/collections/demo/defaults", timeout=60).json()
+        assert (used["weights"], used["candidates"]["dense"], used["stored"]) == (body["weights"], 17, True)
         assert httpx.delete(f"{url}/collections/demo/defaults", timeout=60).json()["defaults"] is None
 
 

@@ -144,6 +144,20 @@ def test_a_setting_becomes_the_default_of_the_collection(make_server: Any, visit
         assert httpx.get(f"{url}/collections/demo").json()["defaults"] is None
 
 
+def test_both_begin_with_what_searches_use(make_server: Any, visit: Visit) -> None:
+    with make_server() as url:
+        stored = {"weights": {"sparse": 0.064}, "candidates": {"dense": 30}}
+        httpx.put(f"{url}/collections/demo/defaults", json=stored).raise_for_status()
+        page = visit(f"{url}/#/compare?c=demo")
+        for name in "AB":
+            group = page.get_by_role("group", name=name, exact=True)
+            expect(group.get_by_label("lexical", exact=True)).to_have_value("0.064")
+            expect(group.get_by_label("Candidates, dense")).to_have_value("30")
+        group.get_by_label("lexical", exact=True).fill("0.128")
+        page.keyboard.press("Tab")
+        page.wait_for_function("location.hash.includes('b=w%3D1%252C0.128%252C1')")
+
+
 @pytest.mark.parametrize("locale", ["en-GB", "ko-KR"])
 def test_all_of_it_is_accessible_and_fits_a_phone(server: str, visit: Visit, locale: str) -> None:
     axe = pytest.importorskip(

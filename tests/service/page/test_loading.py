@@ -210,9 +210,10 @@ def test_of_a_large_table_its_beginning_is_looked_at(server: str, visit: Visit) 
     page = visit(f"{server}/#/load")
     sizes = page.evaluate(
         """async () => {
-          const { Source } = await import("/page/load/files.js");
+          const { FileKinds, Source } = await import("/page/load/files.js");
+          const kinds = new FileKinds((await (await fetch("/info")).json()).files);
           const line = "a,hot tea\\n";
-          const sample = (name, text) => new Source([{ name, file: new File([text], name) }]).sample();
+          const sample = (name, text) => new Source([{ name, file: new File([text], name) }], kinds).sample();
           const long = line.repeat(500000);
           const [a, b] = [await sample("a.csv", line), await sample("b.csv", long)];
           const c = await sample("c.json", long); // which has no end of its own within

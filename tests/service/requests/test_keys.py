@@ -110,6 +110,21 @@ def refused(answer: httpx.Response) -> tuple[int, str, str | None]:
     return answer.status_code, error["code"], error["param"]
 
 
+async def test_a_name_that_is_not_there_is_answered_with_those_that_a_key_sees(
+    make_client: Any, limited: Path
+) -> None:
+    async with make_client(WRITER, **KEYS, keys_file=limited) as client:
+        for name in ("abc", "b"):
+            assert (await client.put(f"/collections/{name}")).status_code == 201
+        for path, body in (("/search", {"collection": "abd", "query": "tea"}), ("/collections/abd", None)):
+            answer = await client.request("GET" if body is None else "POST", path, json=body)
+            message = "collection 'abd' does not exist; create or build it first, or did you mean abc?"
+            assert (answer.status_code, answer.json()["error"]["message"]) == (404, message)
+        for key, others in (("write-key", "abc, b, demo"), ("read", "abc")):
+            answer = await client.get("/collections/axyz", headers=bearer(key))
+            assert answer.json()["error"]["message"].endswith(f"; there are {others}")
+
+
 @pytest.mark.slow
 async def test_rights_go_by_what_a_route_changes(make_client: Any, limited: Path) -> None:
     async with make_client(WRITER, **KEYS, keys_file=limited) as client:

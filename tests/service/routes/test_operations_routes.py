@@ -13,6 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tercet.index.documents.datetimes import time_now
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.files import holds_texts, source_files
 from tercet.models.checkpoint import EncodingSettings
 from tercet.service.app import create_app
 from tercet.service.jobs.store import KEPT_JOBS, Job
@@ -80,6 +82,23 @@ async def test_info_names_encoder_and_limits(client: httpx.AsyncClient, tiny: An
     assert answer["encoder"]["fingerprint"] == tiny.info.fingerprint
     assert EncodingSettings.from_json(answer["encoding_settings"]) == tiny.tokenizer.settings
     assert answer["limits"]["top_k"] == 1000
+
+
+async def test_info_names_the_kinds_of_files_that_imports_read(
+    client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    files = (await client.get("/info")).json()["files"]
+    for kind in files["kinds"]:
+        for ending in kind["endings"]:
+            for packing in ("", *files["packings"]):
+                path = tmp_path / f"a{ending}{packing}"
+                path.touch()
+                if packing and not kind["packed"]:
+                    with pytest.raises(SourceError, match="unknown kind of file"):
+                        source_files(path)
+                else:
+                    assert source_files(path) == [path]
+                    assert holds_texts(path) == kind["text"]
 
 
 async def test_metrics_count_requests_by_route_and_never_by_path(client: httpx.AsyncClient) -> None:

@@ -177,6 +177,34 @@ async def test_a_collection_shows_its_defaults(client: httpx.AsyncClient, store:
     assert (await client.put("/collections/demo")).json()["defaults"] is None
 
 
+async def test_what_is_used_is_told_stored_or_not(client: httpx.AsyncClient, store: Store) -> None:
+    async def used(name: str) -> dict[str, Any]:
+        answer: dict[str, Any] = (await client.get(f"/collections/{name}/defaults")).json()
+        found = await search(client, collection=name, top_k=1)
+        assert {side: answer[side] for side in ("weights", "candidates")} == {
+            side: found[side] for side in ("weights", "candidates")
+        }
+        return answer
+
+    assert await used("demo") == {
+        "weights": PLAIN,
+        "candidates": {"dense": 200, "sparse": 200},
+        "stored": False,
+    }
+    store()
+    assert await used("demo") == {"weights": TUNED, "candidates": {"dense": 4, "sparse": 3}, "stored": True}
+    texts = (
+        "The train to the sea leaves every morning at seven from here.",
+        "바다로 가는 기차는 매일 아침 일곱 시에 여기에서 떠납니다.",
+    )
+    documents = [{"id": f"{n}", "text": texts[n % 2]} for n in range(40)]
+    await client.put("/collections/both", json={"bm25": True})
+    assert (await used("both"))["weights"] == {**PLAIN, "bm25": 0}
+    written = await client.put("/collections/both/documents", json={"documents": documents})
+    assert written.status_code == 200, written.text
+    assert (await used("both"))["weights"] == {**PLAIN, "sparse": round((19 / 39) ** 2, 3), "bm25": 0}
+
+
 async def test_damaged_defaults_are_503_for_what_needs_them(client: httpx.AsyncClient, data: Path) -> None:
     (data / "collections" / "demo" / "defaults.json").write_text("{}")
     for response in (

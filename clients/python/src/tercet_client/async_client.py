@@ -29,6 +29,7 @@ from tercet_client.types import (
     SearchManyResponse,
     SearchResponse,
     StatisticsResponse,
+    UsedDefaults,
 )
 
 POLL_SECONDS = 0.5
@@ -176,6 +177,10 @@ class AsyncClient(AsyncDocuments):
         """Declares more metadata fields over what a collection holds."""
         path = path_of("collections", name, "fields")
         return cast(CollectionResponse, await self._json("POST", path, {"fields": dict(fields)}))
+
+    async def defaults(self, name: str) -> UsedDefaults:
+        """The weights and candidates of searches that give none, stored or usual."""
+        return cast(UsedDefaults, await self._json("GET", path_of("collections", name, "defaults")))
 
     async def store_defaults(
         self, name: str, weights: Mapping[str, float] | str, candidates: Mapping[str, int] | None = None

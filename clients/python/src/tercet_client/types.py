@@ -432,6 +432,28 @@ FieldsRequest = TypedDict(
     },
 )
 
+# A kind of file.
+FileKindResponse = TypedDict(
+    "FileKindResponse",
+    {
+        "name": "str",
+        "endings": "list[str]",
+        "text": "bool",
+        "lines": "bool",
+        "packed": "bool",
+        "headings": "bool",
+    },
+)
+
+# Files that imports and jobs read.
+FilesResponse = TypedDict(
+    "FilesResponse",
+    {
+        "kinds": "list[FileKindResponse]",
+        "packings": "list[str]",
+    },
+)
+
 # Points for every document that a filter matches.
 FilterBoost = TypedDict(
     "FilterBoost",
@@ -595,6 +617,7 @@ InfoResponse = TypedDict(
         "adapters": "list[AdapterResponse]",
         "encoding_settings": "dict[str, Any]",
         "limits": "LimitsResponse",
+        "files": "FilesResponse",
     },
 )
 
@@ -1196,6 +1219,16 @@ Usage = TypedDict(
     "Usage",
     {
         "tokens": "int",
+    },
+)
+
+# What searches that give no weights or candidates use.
+UsedDefaults = TypedDict(
+    "UsedDefaults",
+    {
+        "weights": "WeightsResponse",
+        "candidates": "CandidatesResponse",
+        "stored": "bool",
     },
 )
 

@@ -94,7 +94,7 @@ class CollectionCard {
     this.element = h(
       "li",
       { class: "card" },
-      h("div", { class: "row spread" }, h("h2", {}, collection.title || this._name, collection.title ? h("span", { class: "id", text: this._name }) : null, h("span", { class: "id", text: t("jobs.documents", { done: number(collection.documents) }) })), h("div", { class: "row" }, h("a", { class: "button", href: addressOf("load", { c: this._name }), text: t("nav.load"), "aria-label": `${t("nav.load")}: ${this._name}` }), h("a", { class: "button", href: documentsOf(this._name), text: t("collections.browse"), "aria-label": `${t("collections.browse")}: ${this._name}` }), button(t("delete"), () => this._delete(), { class: "quiet", "aria-label": `${t("delete")}: ${this._name}` }))),
+      h("div", { class: "row spread" }, h("h2", {}, collection.title || this._name, collection.title ? h("span", { class: "id", text: this._name }) : null, h("span", { class: "count", text: t("jobs.documents", { done: number(collection.documents) }) })), h("div", { class: "row" }, h("a", { class: "button", href: addressOf("load", { c: this._name }), text: t("nav.load"), "aria-label": `${t("nav.load")}: ${this._name}` }), h("a", { class: "button", href: documentsOf(this._name), text: t("collections.browse"), "aria-label": `${t("collections.browse")}: ${this._name}` }), button(t("delete"), () => this._delete(), { class: "quiet", "aria-label": `${t("delete")}: ${this._name}` }))),
       details,
     );
     if (open) details.open = true;

@@ -5,13 +5,11 @@ import { t } from "../language.js";
 import { rankingControls, rankingJson, rankingOf, rankingValues } from "../ranking.js";
 import { SIDES, weightsOf, weightsText } from "../weights.js";
 
-const CANDIDATES = 200;
-
-/** The setting of a part of an address. weights: those of the collection, where it says nothing else. */
-export function settingOf(text, weights) {
+/** The setting of a part of an address. defaults: the collection's weights and candidates, where it says nothing else. */
+export function settingOf(text, { weights, candidates }) {
   const values = new URLSearchParams(text ?? "");
-  const count = (name) => (/^\d{1,4}$/.test(values.get(name) ?? "") ? Number(values.get(name)) : CANDIDATES);
-  return { weights: { ...weights, ...weightsOf(values.get("w")) }, candidates: { dense: count("d"), sparse: count("s") }, ranking: rankingOf(values) };
+  const count = (name, usual) => (/^\d{1,4}$/.test(values.get(name) ?? "") ? Number(values.get(name)) : usual);
+  return { weights: { ...weights, ...weightsOf(values.get("w")) }, candidates: { dense: count("d", candidates.dense), sparse: count("s", candidates.sparse) }, ranking: rankingOf(values) };
 }
 
 /** A setting as such a part. */
@@ -25,8 +23,8 @@ export function settingJson({ weights, candidates, ranking }, fields) {
   return { weights, candidates, ...rankingJson(ranking, fields) };
 }
 
-/** Controls of a setting. sides: those of the collection's scores. changed: called with the new setting. */
-export function settingElement(name, setting, sides, fields, changed) {
+/** Controls of a setting. changed: called with the new setting. */
+export function settingElement(name, setting, fields, changed) {
   const set = (values) => {
     setting = { ...setting, ...values };
     changed(setting);
@@ -36,9 +34,10 @@ export function settingElement(name, setting, sides, fields, changed) {
     input.addEventListener("change", () => input.validity.valid && input.value !== "" && set({ [group]: { ...setting[group], [part]: input.valueAsNumber } }));
     return field(label, input);
   };
-  const weights = SIDES.filter((side) => sides.includes(side)).map((side) => numeric(t(`side.${side}`), "weights", side, { step: 0.05 }));
+  const weights = SIDES.filter((side) => side in setting.weights).map((side) => numeric(t(`side.${side}`), "weights", side, { step: "any" }));
   const candidates = ["dense", "sparse"].map((part) => numeric(`${t("compare.candidates")}, ${t(`side.${part}`)}`, "candidates", part, { step: 1, max: 1000 }));
+  const [fusion, group, boosts] = rankingControls(fields, setting.ranking, (ranking) => set({ ranking }));
   const element = h("fieldset", { class: "card setting" });
-  replace(element, h("legend", { text: name }), h("h2", { text: t("weights.title") }), h("div", { class: "fields" }, weights), h("div", { class: "fields" }, candidates), rankingControls(fields, setting.ranking, (ranking) => set({ ranking })));
+  replace(element, h("legend", { text: name }), h("h2", { text: t("weights.title") }), h("div", { class: "fields" }, weights), h("div", { class: "fields" }, candidates), h("div", { class: "fields" }, fusion, group), boosts);
   return element;
 }

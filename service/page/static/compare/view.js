@@ -18,23 +18,25 @@ export async function show(root, values, signal) {
     replace(root, h("h1", { text: t("compare.title") }), emptyNotice(t("search.noCollections"), null, h("a", { class: "button primary", href: addressOf("load"), text: t("load.one") })));
     return;
   }
-  new CompareView(root, collections, values, signal);
+  const known = new Map(collections.map((each) => [each.name, each]));
+  const collection = known.get(values.get("c")) ?? collections[0];
+  new CompareView(root, known, collection, await defaultsOf(collection.name, signal), values, signal);
+}
+
+/** The weights and candidates that searches of a collection use where they give none. */
+function defaultsOf(name, signal) {
+  return api("GET", collectionPath(name, "defaults"), { signal });
 }
 
 class CompareView {
-  constructor(root, collections, values, signal) {
-    this._collections = new Map(collections.map((each) => [each.name, each]));
-    this._collection = this._collections.get(values.get("c")) ?? collections[0];
+  constructor(root, collections, collection, defaults, values, signal) {
+    this._collections = collections;
+    this._collection = collection;
     this._signal = signal;
     this._request = null;
-    this._settings = ["a", "b"].map((name) => settingOf(values.get(name), this._weights()));
+    this._settings = ["a", "b"].map((name) => settingOf(values.get(name), defaults));
     const names = select([...this._collections.keys()].map((name) => [name, name]), this._collection.name, { "aria-label": t("collection") });
-    names.addEventListener("change", () => {
-      this._collection = this._collections.get(names.value);
-      this._settings = NAMES.map(() => settingOf(null, this._weights()));
-      this._drawSettings();
-      this._search();
-    });
+    names.addEventListener("change", () => this._choose(names.value));
     this._input = h("input", { type: "search", id: "query", value: values.get("q") ?? "", placeholder: t("search.placeholder"), autocomplete: "off", "aria-label": t("search.label") });
     this._settingsPlace = h("div", { class: "pair" });
     this._results = h("div", { role: "status" });
@@ -55,15 +57,24 @@ class CompareView {
     this._search();
   }
 
-  /** The weights that a search of the collection has where nothing else is said. */
-  _weights() {
-    const weights = { dense: 1, sparse: 1, colbert: 1, ...this._collection.defaults?.weights };
-    return this._collection.bm25 ? { ...weights, bm25: weights.bm25 ?? 0 } : weights;
+  /** Compares in another collection, from its own defaults on. */
+  async _choose(name) {
+    this._request?.abort();
+    this._request = new AbortController();
+    try {
+      const defaults = await defaultsOf(name, AbortSignal.any([this._request.signal, this._signal]));
+      this._collection = this._collections.get(name);
+      this._settings = NAMES.map(() => settingOf(null, defaults));
+      this._drawSettings();
+      this._search();
+    } catch (error) {
+      if (error.name !== "AbortError") replace(this._results, errorNotice(error, () => this._choose(name)));
+    }
   }
 
   _drawSettings() {
     const elements = this._settings.map((setting, place) =>
-      settingElement(NAMES[place], setting, Object.keys(this._weights()), this._collection.fields, (changed) => {
+      settingElement(NAMES[place], setting, this._collection.fields, (changed) => {
         this._settings[place] = changed;
         this._search();
       }),

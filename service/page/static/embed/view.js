@@ -57,10 +57,15 @@ function embeddingElement(embedded, tokens) {
           "section",
           {},
           h("h2", { text: t("embed.top") }),
-          h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col", text: t("embed.token") }), h("th", { scope: "col", text: t("embed.weight") }))), h("tbody", {}, heaviest.map(([token, weight]) => h("tr", {}, h("td", { class: "token", text: token }), measure(weight / most, number(weight, 3)))))),
+          h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col", text: t("embed.token") }), h("th", { scope: "col", text: t("embed.weight") }))), h("tbody", {}, heaviest.map(([token, weight]) => h("tr", {}, h("td", { class: "token", text: wordOf(token) }), measure(weight / most, number(weight, 3)))))),
         )
       : null,
   );
+}
+
+/** A token without the mark of a word's beginning. */
+function wordOf(token) {
+  return token.replaceAll("▁", " ").trim() || token;
 }
 
 /** A token as a chip; weight null: it lies behind the cut. */

@@ -7,7 +7,7 @@ import { InputError } from "../errors.js";
 import { KINDS } from "../facets.js";
 import { bytes, number, t } from "../language.js";
 import { errorNotice, remark } from "../notices.js";
-import { ACCEPTED, chosenFiles, droppedFiles, Source } from "./files.js";
+import { chosenFiles, droppedFiles, FileKinds, Source } from "./files.js";
 import { preview } from "./importing.js";
 import { Run } from "./run.js";
 import { columnControls, KEPT, LEFT_OUT, sourceControls, usesTable } from "./settings.js";
@@ -17,13 +17,14 @@ const MOST_TITLE = 100;
 
 /** Shows the view. signal: ends a loading when it is left. */
 export async function show(root, values, signal) {
-  const { collections } = await api("GET", "/collections", { signal });
+  const [{ collections }, { files }] = await Promise.all([api("GET", "/collections", { signal }), api("GET", "/info", { signal })]);
   writeAddress("load", { c: values.get("c") });
-  new LoadView(root, collections, values.get("c"), signal);
+  new LoadView(root, collections, new FileKinds(files), values.get("c"), signal);
 }
 
 class LoadView {
-  constructor(root, collections, chosen, signal) {
+  constructor(root, collections, kinds, chosen, signal) {
+    this._kinds = kinds;
     this._collections = new Map(collections.map((each) => [each.name, each]));
     this._target = this._collections.has(chosen) ? chosen : "";
     this._signal = signal;
@@ -51,9 +52,9 @@ class LoadView {
       input.addEventListener("change", () => this._take(Promise.resolve(chosenFiles(input))).then(() => (input.value = "")));
       return input;
     };
-    const files = chooser({ multiple: true, accept: ACCEPTED, "aria-label": t("load.chooseFiles") });
+    const files = chooser({ multiple: true, accept: this._kinds.accepted, "aria-label": t("load.chooseFiles") });
     const folder = chooser({ webkitdirectory: true, "aria-label": t("load.chooseFolder") });
-    return h("div", { class: "drop" }, h("p", {}, h("strong", { text: t("load.drop") })), h("p", { class: "hint", text: t("load.kinds") }), h("div", { class: "row" }, button(t("load.chooseFiles"), () => files.click(), { class: "primary" }), button(t("load.chooseFolder"), () => folder.click()), files, folder));
+    return h("div", { class: "drop" }, h("p", {}, h("strong", { text: t("load.drop") })), h("p", { class: "hint", text: t("load.kinds", this._kinds.words) }), h("div", { class: "row" }, button(t("load.chooseFiles"), () => files.click(), { class: "primary" }), button(t("load.chooseFolder"), () => folder.click()), files, folder));
   }
 
   /** Looks at what was dropped. */
@@ -65,7 +66,7 @@ class LoadView {
     replace(this._outcome);
     replace(this._settings, h("p", { class: "hint", text: t("load.reading") }));
     try {
-      this._source = new Source(await given);
+      this._source = new Source(await given, this._kinds);
       this._options = { encoding: "", delimiter: "", split: this._source.headed ? "markdown" : "" };
       this._name = h("input", { value: nameOf(this._source.title), required: true, maxlength: 64, autocapitalize: "off", spellcheck: "false" });
       this._found = this._columns = null;
@@ -143,7 +144,7 @@ class LoadView {
       this._again(() => this._look());
     };
     const parts = [
-      h("h2", {}, source.title, h("span", { class: "id", text: facts.filter(Boolean).join(" · ") })),
+      h("h2", {}, source.title, h("span", { class: "count", text: facts.filter(Boolean).join(" · ") })),
       this._targetControls(),
       sourceControls(source, this._found?.options ?? null, this._options, changed),
       this._columnPlace,
