@@ -128,7 +128,11 @@ def opened_servers(access: ShardAccess) -> Iterator[Opening]:
     connections = access.connections()
     thread = threading.Thread(target=loop.run_forever, name="servers", daemon=True)
     thread.start()
-    loop.call_soon_threadsafe(taken.take)
+
+    async def take() -> None:
+        taken.take()
+
+    asyncio.run_coroutine_threadsafe(take(), loop).result()  # before anything is asked
 
     def opened(urls: Sequence[str], collection: str) -> MapServers:
         clients = [
