@@ -45,9 +45,7 @@ def test_what_is_stored_is_shown_used_and_removed(tercet: Run, folder: Path) -> 
         "sparse",
         "colbert",
         "candidates",
-        "1,",
-        "1,",
-        "1",
+        "usual",
         "tuned",
     ]
     assert [line.split()[:2] for line in lines[2:5]] == [["fold", str(n)] for n in (1, 2, 3)]
