@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,8 +41,8 @@ def tune(
     """Find the weights that suit a collection, and store them as its default.
 
     Weights and number of candidates that maximize nDCG@10 on judged queries, by cross-validation. They are
-    stored where they beat 1, 1, 1 on queries that were held out. How sure searches are of their hits is
-    fitted, too.
+    stored where they beat the usual weights on queries that were held out. How sure searches are of their
+    hits is fitted, too.
     """
     if dry_run and (force or reset):
         raise typer.BadParameter("stores nothing: leave --force and --reset out", param_hint="--dry-run")
@@ -99,7 +100,7 @@ def _print_report(report: TuningReport, *, dry_run: bool) -> None:
         out.print(f"{report['missing_documents']:,} documents judged relevant are not in the collection.")
     table = Table(box=None, padding=(0, 1))
     table.add_column("")
-    for column in ("queries", *SIDES, "candidates", "1, 1, 1", "tuned"):
+    for column in ("queries", *SIDES, "candidates", "usual", "tuned"):
         table.add_column(column, justify="right")
     for number, fold in enumerate(report["folds"], start=1):
         table.add_row(f"fold {number}", *_row(fold))
@@ -140,9 +141,13 @@ def _outcome(report: TuningReport, *, dry_run: bool) -> str:
     if report["held_out"]["gain"] > 0:
         return f"Not stored, as asked: {setting}."
     advice = "" if dry_run else "; --force stores them all the same"
-    return f"Not stored: {setting} do not beat 1, 1, 1 on held-out queries{advice}."
+    usual = _weights(report["usual"])
+    return f"Not stored: {setting} do not beat the usual {usual} on held-out queries{advice}."
 
 
 def _setting(setting: Setting) -> str:
-    weights = ", ".join(f"{setting['weights'][side]:g}" for side in SIDES)
-    return f"weights {weights} and {setting['candidates']['dense']} candidates"
+    return f"weights {_weights(setting['weights'])} and {setting['candidates']['dense']} candidates"
+
+
+def _weights(weights: Mapping[str, float]) -> str:
+    return ", ".join(f"{weights[side]:g}" for side in SIDES)

@@ -31,7 +31,7 @@ from tercet.service.search.calibrations import calibration_of_checkpoint
 FEWEST_QUERIES = 10
 FEWEST_FOLDS = 2
 CANDIDATES = (50, 100, DEFAULT_CANDIDATES, 400)  # ascending; for each retriever
-PLAIN_SUM = Choice(CANDIDATES.index(DEFAULT_CANDIDATES), 0)  # 1, 1, 1 is the first of the directions
+USUAL = Choice(CANDIDATES.index(DEFAULT_CANDIDATES), 0)  # the usual weights are the first of the directions
 FIGURE_DECIMALS = 6
 
 Progress = Callable[[int, int], None]
@@ -45,7 +45,9 @@ class Setting(TypedDict):
 
 
 class FoldReport(Setting):
-    """What was chosen without a fold's queries, and their mean nDCG@10 with 1, 1, 1 and with the choice."""
+    """What was chosen without a fold's queries, and their mean nDCG@10 with the usual weights and with
+    the choice.
+    """
 
     queries: int
     plain: float
@@ -62,7 +64,8 @@ class HeldOut(TypedDict):
 
 
 class TuningReport(TypedDict):
-    """What `tercet tune --json` prints. fitted: the choice for all queries, measured on the same queries.
+    """What `tercet tune --json` prints. usual: the weights of searches that give none, without stored
+    defaults; fitted: the choice for all queries, measured on the same queries.
 
     missing_documents: documents judged relevant that the collection does not hold. confidence: None where
     the collection lacks a side.
@@ -74,6 +77,7 @@ class TuningReport(TypedDict):
     unjudged_queries: int
     missing_documents: int
     seed: int
+    usual: dict[str, float]
     folds: list[FoldReport]
     held_out: HeldOut
     fitted: FoldReport
@@ -97,8 +101,9 @@ def tune(
 ) -> TuningReport:
     """Chooses weights and candidates on the queries of a BEIR folder, and stores them with the collection.
 
-    They are stored where they beat 1, 1, 1 with 200 candidates on held-out queries, or with `force`; never
-    without `store`. Likewise how sure searches are is stored where that beats what came with the checkpoint.
+    They are stored where they beat the usual weights with 200 candidates on held-out queries, or with
+    `force`; never without `store`. Likewise how sure searches are is stored where that beats what came with
+    the checkpoint.
     progress: told of queries done and their total.
     Raises TuningError for too few queries or none about this collection, DatasetError for a bad line,
     FingerprintMismatchError for another encoder, and what encoder and index raise.
@@ -111,10 +116,11 @@ def tune(
     encoder = with_adapter(encoder, collection.settings.adapter)
     require_encoder(collection.settings, encoder.info)
     missing = _missing_documents(judged, snapshot, folder)
-    directions = weight_directions(collection.settings.sides)
+    usual = snapshot.languages().usual_weights().of(collection.settings.sides)
+    directions = weight_directions(collection.settings.sides, usual)
     measured = measured_queries(judged, encoder, snapshot, directions, progress)
     table = measured.ndcg
-    parts = cross_validate(table, PLAIN_SUM, folds, seed)
+    parts = cross_validate(table, USUAL, folds, seed)
     held_out = _held_out(parts)
     choice = choose(table)
     stored = store and (force or held_out["gain"] > 0)
@@ -125,8 +131,7 @@ def tune(
     )
     if not stored:
         plain = replace(tuning, tuned=tuning.plain)
-        usual = snapshot.languages().usual_weights().of(collection.settings.sides)
-        defaults = former or SearchDefaults(usual, _setting(PLAIN_SUM, directions)[1], plain)
+        defaults = former or SearchDefaults(usual, _setting(USUAL, directions)[1], plain)
     confidence = None
     if collection.settings.sides == OUTPUTS:
         known = calibration_of_checkpoint(encoder.info, collection.settings.fingerprint)
@@ -141,7 +146,7 @@ def tune(
     everything = Fold(
         choice,
         np.arange(len(table)),
-        table[:, PLAIN_SUM.candidates, PLAIN_SUM.weights],
+        table[:, USUAL.candidates, USUAL.weights],
         table[:, choice.candidates, choice.weights],
     )
     return TuningReport(
@@ -151,6 +156,7 @@ def tune(
         unjudged_queries=judged.unjudged_queries,
         missing_documents=missing,
         seed=seed,
+        usual={side: getattr(usual, side) for side in OUTPUTS},
         folds=[_reported(part, directions) for part in parts],
         held_out=held_out,
         fitted=_reported(everything, directions),
@@ -183,7 +189,7 @@ def measured_queries(
     def row(number: int) -> tuple[Float64, QueryHits]:
         query: Representations = queries.take(np.array([number], np.int64))
         scores = judged_scores(snapshot, query, grades[number], CANDIDATES)
-        return ndcg_table(scores, directions), query_hits(query, scores, PLAIN_SUM.candidates)
+        return ndcg_table(scores, directions), query_hits(query, scores, USUAL.candidates)
 
     def rows() -> Iterator[tuple[Float64, QueryHits]]:
         with ThreadPoolExecutor(usable_cores()) as threads:

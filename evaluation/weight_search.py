@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tercet.index.candidates import Weights
 from tercet.models.representations import OUTPUTS, Float64, Int64, Output
 
 # Neighbouring ratios of two weights differ by a third of an octave; they go up to 16, and then a side is off.
 STEPS_PER_OCTAVE = 3
 OCTAVES = 4
+PLAIN_SUM = Weights()
 SCALE = 3.0  # what weights add up to, as 1, 1, 1 do
 WEIGHT_DECIMALS = 3
 TOLERANCE = 0.001  # of mean nDCG@10: what is as good as the best
@@ -41,8 +43,8 @@ class Fold:
     tuned: Float64
 
 
-def weight_directions(sides: Collection[Output]) -> Float64:
-    """Weights float64[G, 3] (dense, sparse, colbert) to try, from the plain sum, the first, outwards.
+def weight_directions(sides: Collection[Output], usual: Weights = PLAIN_SUM) -> Float64:
+    """Weights float64[G, 3] (dense, sparse, colbert) to try, from the usual ones, the first, outwards.
 
     Each adds up to 3, rounded to 3 decimals; those of sides that there are not are 0. Ratios of two weights
     are powers of 2^(1/3) up to 16; single sides and pairs are among them.
@@ -53,16 +55,19 @@ def weight_directions(sides: Collection[Output]) -> Float64:
     there = [side in sides for side in OUTPUTS]
     weights = np.zeros((len(some), len(OUTPUTS)))
     weights[:, there] = np.round(SCALE * some / some.sum(axis=1, keepdims=True), WEIGHT_DECIMALS)
-    plain = np.where(there, SCALE / len(sides), 0.0)
-    departure = np.round(np.linalg.norm(weights - plain, axis=1), WEIGHT_DECIMALS)
+    nearest = np.where(there, [usual.dense, usual.sparse, usual.colbert], 0.0)
+    nearest = np.round(SCALE * nearest / nearest.sum(), WEIGHT_DECIMALS)
+    weights = np.unique(np.vstack([nearest, weights]), axis=0)
+    departure = np.round(np.linalg.norm(weights - nearest, axis=1), WEIGHT_DECIMALS)
     return weights[np.lexsort((*weights.T, departure))]
 
 
 def choose(table: Float64) -> Choice:
     """What is best for all queries of a table float64[Q, C, G].
 
-    Candidates ascend and weights depart from 1, 1, 1 along their axes. Of the numbers of candidates within
-    TOLERANCE of the best the smallest is chosen, and then of the weights within it those nearest to 1, 1, 1.
+    Candidates ascend and weights depart from the usual ones along their axes. Of the numbers of candidates
+    within TOLERANCE of the best the smallest is chosen, and then of the weights within it those nearest to
+    the usual.
     """
     means = table.mean(axis=0)  # (C, G)
     candidates = int(np.argmax(means.max(axis=1) >= means.max() - TOLERANCE))

@@ -24,7 +24,7 @@ REMEDY = "restore it, or remove it with tercet tune NAME --reset"
 class Tuning:
     """Where defaults come from: the judged queries, how they were divided, and what held-out ones showed.
 
-    snapshot: what was searched; plain, tuned: mean nDCG@10 of held-out queries with the weights 1, 1, 1 and
+    snapshot: what was searched; plain, tuned: mean nDCG@10 of held-out queries with the usual weights and
     with weights chosen on the other folds.
     """
 

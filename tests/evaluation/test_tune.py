@@ -20,6 +20,7 @@ from tercet.evaluation.tune import CANDIDATES, tune
 from tercet.index.candidates import CandidateLimits, Weights
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionNotFoundError, FingerprintMismatchError
+from tercet.index.languages.sample import LanguageSample
 from tercet.ingest.build import build_collection
 from tercet.ingest.document_encoders import LocalDocuments
 from tercet.models.checkpoint import EncodingSettings
@@ -182,6 +183,15 @@ def test_what_beats_the_plain_sum_on_held_out_queries_is_stored(
     assert stored.confidence is not None
     assert (stored.confidence.queries, stored.confidence.threshold) == (12, confidence["threshold"])
     assert seen == [(done, 12) for done in range(1, 13)]
+
+
+def test_the_usual_weights_of_the_collection_are_to_be_beaten(
+    root: Path, folder: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LanguageSample, "usual_weights", lambda _: Weights(1, 4, 1))
+    report = tune(root, "codes", folder, encoder, folds=4)
+    assert report["usual"] == {"dense": 1, "sparse": 4, "colbert": 1}
+    assert (report["held_out"]["plain"], report["stored"]) == (1.0, False)  # which are right already
 
 
 def test_what_gains_nothing_is_not_stored_unless_forced(root: Path, folder: Path, encoder: Encoder) -> None:

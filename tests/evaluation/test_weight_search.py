@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tercet.evaluation.weight_search import TOLERANCE, Choice, choose, cross_validate, weight_directions
+from tercet.index.candidates import Weights
 from tercet.models.representations import OUTPUTS, Float64
 
 PLAIN = Choice(0, 0)
@@ -24,6 +25,14 @@ def test_directions_begin_with_the_plain_sum_and_depart_from_it() -> None:
     # Sixteen to one is the last ratio, in all orders: 16/33, 16/33 and 1/33 of 3.
     assert [1.455, 0.091, 1.455] in rows
     assert sorted(rows) == sorted([b, a, c] for a, b, c in rows)
+
+
+def test_directions_depart_from_the_usual_weights() -> None:
+    weights = weight_directions(OUTPUTS, Weights(1, 0.064, 1))
+    assert weights[0].tolist() == [1.453, 0.093, 1.453]  # 3 / 2.064 and 0.192 / 2.064
+    assert len(weights) == 548
+    assert (np.diff(np.linalg.norm(weights - weights[0], axis=1)) > -0.001).all()
+    assert weight_directions(("dense", "sparse"), Weights(1, 0.5, 1))[0].tolist() == [2, 1, 0]
 
 
 def test_sides_that_there_are_not_weigh_nothing() -> None:
