@@ -173,8 +173,7 @@ def _require_new(former: ShardMap, servers: Sequence[Sequence[str]], goes_on: Se
     )
     if both:
         raise ServersError(
-            f"{both[0]} follows a present shard, so it cannot have a new one; give another server, or name "
-            "first the one that it follows"
+            f"{both[0]} has a present shard, or follows one, so it cannot have a new one; give another server"
         )
 
 
