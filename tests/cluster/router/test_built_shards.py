@@ -5,7 +5,7 @@ Of each kind that texts and their encodings may have: a learned codebook, an ada
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -114,9 +114,14 @@ async def servers(
         yield await stack.enter_async_context(serving(before)), await stack.enter_async_context(serving(one))
 
 
-async def compare(servers: tuple[httpx.AsyncClient, httpx.AsyncClient], body: dict[str, Any]) -> Any:
-    """What both answer to a search, which has to be the same."""
-    found, expected = [(await server.post("/search", json=body)).json() for server in servers]
+async def compare(
+    servers: tuple[httpx.AsyncClient, httpx.AsyncClient], body: dict[str, Any], positions: Sequence[Any] = ()
+) -> Any:
+    """What both answer to a search, which has to be the same. positions: that they are to have reached."""
+    bodies = [{**body, "min_position": position} for position in positions] or [body, body]
+    found, expected = [
+        (await server.post("/search", json=own)).json() for server, own in zip(servers, bodies, strict=True)
+    ]
     for answer in (found, expected, *found.get("results", ()), *expected.get("results", ())):
         answer.pop("took_ms", None)
         answer.pop("snapshot", None)
@@ -134,20 +139,23 @@ async def test_searches_and_writes_are_those_of_one_server(
     written = [
         {"id": f"d{number:04d}", "text": "kettle steam tea " * (1 + number % 3)} for number in range(190, 210)
     ]
+    positions: list[Any] = []
     for path, change in (
         ("documents", {"documents": written}),
         ("documents/delete", {"ids": ["d0001", "d0191"]}),
     ):
         for search in SEARCHES:
-            answer = await compare(servers, {"collection": NAME, **search})
+            answer = await compare(servers, {"collection": NAME, **search}, positions)
             assert answer.get("hits") or answer.get("results") or "search_after" in search, answer
+        positions = []
         for server in servers:
             method = "PUT" if path == "documents" else "POST"
             answered = await server.request(method, f"/collections/{NAME}/{path}", json=change)
             assert answered.is_success, answered.text
+            positions.append(answered.json()["position"])
     adapter = described[0]["adapter"]
     search = {"collection": NAME, "query": "tea", "adapter": adapter}
-    named = await compare(servers, {**search, "top_k": 300, "candidates": {"dense": 300}})
+    named = await compare(servers, {**search, "top_k": 300, "candidates": {"dense": 300}}, positions)
     assert {"d0190", "d0209"} <= {hit["id"] for hit in named["hits"]}
     another = "tea" if adapter != "tea" else "law"
     refused = await compare(servers, {**search, "adapter": another})

@@ -19,6 +19,7 @@ import pytest
 
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.router.app import create_router_app
+from tercet.cluster.router.statistics import FRESH_SECONDS
 from tercet.cluster.shards.servers import ShardServers
 from tercet.cluster.snapshots.following import Follower
 from tercet.cluster.snapshots.pushing import push
@@ -252,6 +253,7 @@ def test_writes_are_of_the_writing_server_alone(sound: Replicated) -> None:
         written(url, range(40, 50))
     sound.publish()
     sound.prefer(FOLLOWERS)
+    time.sleep(FRESH_SECONDS)  # until what was known of terms is asked for again
     sound.require_same()
 
 
@@ -259,7 +261,7 @@ def test_a_replica_may_be_behind(sound: Replicated) -> None:
     before = hits(sound.search(top_k=100))
     position = written(sound.router, range(50, 60))["position"]
     sound.prefer(FOLLOWERS)
-    assert hits(sound.search(top_k=100)) == before
+    assert {id for id, *_ in hits(sound.search(top_k=100))} == {id for id, *_ in before}
     newest = sound.search(top_k=100, min_position=position)
     written(sound.one, range(50, 60))
     assert hits(newest) == hits(asked(sound.one, query="hot tea", top_k=100))
