@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from tercet.cluster.shards.calls import Loop, outcomes
 from tercet.cluster.shards.client import ShardClient
-from tercet.cluster.shards.refusals import is_refused_by_replica
+from tercet.cluster.shards.refusals import is_refused_by_replica, unwritten
 from tercet.cluster.shards.servers import Ask, ShardServers
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
@@ -109,7 +109,7 @@ class Fleet:
             if servers.writer == writer:
                 await servers.find_writer()
             if servers.writer == writer:
-                raise
+                raise unwritten(servers.name, error) from None
         return await ask(servers.clients[servers.writer])
 
 

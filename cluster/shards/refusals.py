@@ -84,6 +84,20 @@ def is_refused_by_replica(error: Exception) -> bool:
     return isinstance(error, ShardUnavailableError) and not error.sent
 
 
+def unwritten(name: str, error: Exception) -> Exception:
+    """What a refusal of the server that was taken for the writer means where no other says that it writes.
+    name: of the shard.
+    """
+    if isinstance(error, RelayedError) and error.code == REPLACED:
+        return ShardUnavailableError(
+            f"shard {name} is written by a server that is not reached or not known here ({error}); repeat "
+            "the write, or name that server in the setting shards",
+            name,
+            sent=False,
+        )
+    return error
+
+
 @contextmanager
 def reading(name: str) -> Iterator[None]:
     """Within it, whatever an answer lacks is the fault of the shard of this name: ShardFailedError."""
