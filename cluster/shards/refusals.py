@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tercet.index.errors import WriterReplacedError
 from tercet.index.wording import reason_of
 from tercet.service.exceptions import (
     CallFailedError,
@@ -19,7 +20,6 @@ from tercet.service.http.refusals import FULL_QUEUE_SECONDS, Refusal
 from tercet.service.remote.transport import RemoteAnswer
 
 READ_ONLY = "read_only_server"  # of one that follows snapshots: nothing is wrong with the key
-REPLACED = "writer_replaced"  # of one that wrote before another did
 
 
 def refusal_of(name: str, answer: RemoteAnswer) -> Exception:
@@ -79,16 +79,18 @@ def is_of_server(error: Exception) -> bool:
 
 def is_refused_by_replica(error: Exception) -> bool:
     """Whether nothing was done as the server that was asked does not write, or cannot be reached."""
-    if isinstance(error, RelayedError):
-        return error.code in (READ_ONLY, REPLACED)
-    return isinstance(error, ShardUnavailableError) and not error.sent
+    if isinstance(error, ShardUnavailableError):
+        return not error.sent
+    return isinstance(error, WriterReplacedError) or (
+        isinstance(error, RelayedError) and error.code == READ_ONLY
+    )
 
 
 def unwritten(name: str, error: Exception) -> Exception:
     """What a refusal of the server that was taken for the writer means where no other says that it writes.
     name: of the shard.
     """
-    if isinstance(error, RelayedError) and error.code == REPLACED:
+    if isinstance(error, WriterReplacedError):
         return ShardUnavailableError(
             f"shard {name} is written by a server that is not reached or not known here ({error}); repeat "
             "the write, or name that server in the setting shards",

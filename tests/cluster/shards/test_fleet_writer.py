@@ -13,6 +13,7 @@ import pytest
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
+from tercet.index.errors import DocumentChangedError
 from tercet.service.exceptions import CallFailedError, RelayedError, ShardUnavailableError
 from tercet.service.remote.transport import RemoteAnswer, RemoteRequest
 
@@ -91,6 +92,6 @@ def test_where_nobody_says_so_it_is_told_and_asked_once_a_second(loop: Loop) -> 
 @pytest.mark.parametrize(("status", "code"), [(409, "document_changed"), (422, "invalid_document")])
 def test_any_other_refusal_is_the_answer(loop: Loop, status: int, code: str) -> None:
     servers = [Server("a", "ready", (status, code)), Server("b", "ready")]
-    with pytest.raises(RelayedError):
+    with pytest.raises((DocumentChangedError, RelayedError), match="the reason"):
         fleet_of(loop, servers).one(0, write)
     assert servers[1].asked == {"/ready": 0, "/write": 0}
