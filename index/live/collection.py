@@ -6,17 +6,15 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from tercet.index.candidates import Document
-from tercet.index.catalog.fence import Fence
-from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
+from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.lineage import Lineage, ShardPart
-from tercet.index.catalog.manifest import Manifest
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.dense.kinds import Device
@@ -25,69 +23,24 @@ from tercet.index.documents.conditions import checked_condition
 from tercet.index.documents.filters import Filter
 from tercet.index.documents.metadata import FieldType, MetadataChange, require_metadata
 from tercet.index.documents.store import encode_id
-from tercet.index.errors import (
-    CollectionBusyError,
-    InvalidDocumentError,
-    WriteTooLargeError,
-)
-from tercet.index.files.directory import remove_folder
+from tercet.index.errors import CollectionBusyError, InvalidDocumentError
 from tercet.index.files.lock import ExclusiveLock
 from tercet.index.files.packed_bytes import PackedBytes
-from tercet.index.ledger.ledger import Ledger
-from tercet.index.ledger.remote import Begun, RemoteLedger, require_none
-from tercet.index.live.adoption import Adoption, AdoptionMode, Build
-from tercet.index.live.committer import Committer
-from tercet.index.live.declaration import Declaration
-from tercet.index.live.fencing import Fencing
-from tercet.index.live.flush import Flush
-from tercet.index.live.merge import Merge
-from tercet.index.live.operations import (
-    Delete,
-    DeleteMatching,
-    Nothing,
-    Patch,
-    Put,
-    Update,
-    matching_ids,
-)
+from tercet.index.ledger.remote import RemoteLedger
+from tercet.index.live.adoption import AdoptionMode, Build
+from tercet.index.live.operations import Delete, DeleteMatching, Nothing, Patch, Put, Update, matching_ids
+from tercet.index.live.parts import LiveParts, open_parts
 from tercet.index.live.records import LiveLimits, LiveObserver, WriteKey, Written
-from tercet.index.live.replay import replay
-from tercet.index.live.resuming import Resuming
-from tercet.index.live.settling import Settling
 from tercet.index.live.state import LiveState
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
 from tercet.index.live.threads import LiveThreads
-from tercet.index.live.upkeep import Upkeep
-from tercet.index.publisher import Publisher
 from tercet.index.segments.checks import check_batch
-from tercet.index.segments.rows import DocumentRows
-from tercet.index.segments.segment import Segment
 from tercet.index.snapshot import Snapshot
-from tercet.index.verified import is_noted, note_verified
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Representations
 
 DEFAULT_LIMITS = LiveLimits()
 UPDATED_AT_ONCE = 1000
-WRITER_FILES = 5  # the lock, and of SQLite the ledger, its log, the index of that, and once more the ledger:
-# where a connection to it is closed while another has locks, SQLite keeps the descriptor for the next
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What works while a collection is open; opened: what is closed in the end."""
-
-    ledger: Ledger
-    committer: Committer
-    flush: Flush
-    merge: Merge
-    adoption: Adoption
-    declaration: Declaration
-    fencing: Fencing
-    resuming: Resuming
-    settling: Settling
-    upkeep: Upkeep
-    opened: ExitStack
 
 
 class LiveCollection:
@@ -121,7 +74,7 @@ class LiveCollection:
         self._observer = observer or LiveObserver()
         self._device: Device = device
         self._lock = ExclusiveLock(collection.layout.lock, f"collection {collection.settings.name!r}")
-        self._parts: _Parts | None = None
+        self._parts: LiveParts | None = None
         self._process = os.getpid()
         self._opening = threading.Lock()
         self._opened: tuple[LiveState, Snapshot] | None = None
@@ -131,62 +84,14 @@ class LiveCollection:
         self._process = os.getpid()
         with ExitStack() as opened:  # what fails on the way leaves nothing open
             opened.callback(self._lock.release)
-            threads = self._threads
-            if threads is None:
-                threads = LiveThreads()
-                opened.callback(threads.close)
-            layout = self._collection.layout
-            if self._remote is None:
-                require_none(layout)
-            is_copied = not is_noted(layout)
-            manifest = self._collection.verified_manifest()
-            self._settings = CollectionSettings.read(layout.settings).with_lineage(layout.folder)
-            state = self._published(manifest)
-            ledger = opened.enter_context(Ledger.open(layout.ledger))
-            state = replay(state, ledger.entries(state.position))
-            begun = Begun((), needs_snapshot=False)
-            if self._remote is not None:
-                begun = self._remote.begin(state.position)
-            if begun.entries:
-                ledger.append(begun.entries, least_position=state.position + 1)
-                state = replay(state, enumerate(begun.entries, state.position + 1))
-            publisher = Publisher(layout, self._settings, manifest, self._device)
-            remove_folder(layout.builds)  # none of which can be adopted any more
-            fence = Fence.read(layout)
-            committer = Committer(
-                ledger,
-                state,
-                threads.committers,
+            self._parts = open_parts(
+                self._collection,
+                self._limits,
                 self._observer,
-                is_fenced=fence.closed,
-                remote=self._remote,
-            )
-            opened.callback(committer.close)
-            flush = Flush(publisher, committer, ledger, self._observer)
-            merge = Merge(publisher, committer, self._observer, self._limits.merge_width)
-            upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, threads)
-            opened.callback(upkeep.close)
-            resuming = Resuming(publisher, committer, flush)
-            if is_copied and state.position and not fence.closed and self._remote is None:
-                # The original may have later writes; those of a remote ledger are all here.
-                resuming.run(*self.lineage.resumed(state.position, state.position))
-                note_verified(layout)
-            if begun.needs_snapshot and self._remote is not None:
-                flush.run()
-                self._remote.publish()
-            adoption = Adoption(publisher, committer, flush, ledger)
-            self._parts = _Parts(
-                ledger,
-                committer,
-                flush,
-                merge,
-                adoption,
-                Declaration(publisher, committer, flush),
-                Fencing(publisher, committer),
-                resuming,
-                Settling(publisher, committer, flush, ledger, adoption),
-                upkeep,
-                opened.pop_all(),
+                self._device,
+                self._threads,
+                self._remote,
+                opened,
             )
         return self
 
@@ -259,7 +164,7 @@ class LiveCollection:
         rows = check_batch(checked, representations, settings, windows)
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
-        self._require_fitting(rows)
+        self._limits.require_fitting(rows)
         parts = self._running()
         parts.upkeep.wait_for_room()
         return self._acknowledged(parts.committer.submit(Put.of(rows, if_position), key, tokens).result())
@@ -488,29 +393,7 @@ class LiveCollection:
         self._running().upkeep.wrote()
         return written
 
-    def _require_fitting(self, rows: DocumentRows) -> None:
-        """Raises WriteTooLargeError for documents that memory cannot take at once."""
-        limits = self._limits
-        if len(rows) > limits.memory_documents or rows.total_bytes > limits.memory_bytes:
-            raise WriteTooLargeError(
-                f"one write has {len(rows)} documents of {rows.total_bytes} bytes; the limits are "
-                f"{limits.memory_documents} documents and {limits.memory_bytes} bytes: split it"
-            )
-
-    def _published(self, manifest: Manifest | None) -> LiveState:
-        """The collection as its current manifest has it."""
-        if manifest is None:
-            return LiveState(self._settings, EMPTY_NAME, ())
-        segments = tuple(
-            Segment.open(self._collection.layout, entry, self._settings, self._device)
-            for entry in manifest.segments
-        )
-        position = manifest.ledger_position
-        return LiveState(
-            self._settings, manifest.name, segments, position=position, flushed_position=position
-        )
-
-    def _running(self) -> _Parts:
+    def _running(self) -> LiveParts:
         if self._parts is None:
             raise RuntimeError("a live collection is used as a context manager")
         if self._process != os.getpid():

@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from tercet.index.errors import IdempotencyMismatchError
+from tercet.index.errors import IdempotencyMismatchError, WriteTooLargeError
 from tercet.index.ledger.records import IdempotencyKey, StoredAnswer
+from tercet.index.segments.rows import DocumentRows
 
 WriteStage = Literal["log", "apply"]
 
@@ -66,6 +67,14 @@ class LiveLimits:
     memory_bytes: int = 2**30
     wait_seconds: float = 5.0
     merge_width: int = 8
+
+    def require_fitting(self, rows: DocumentRows) -> None:
+        """Raises WriteTooLargeError for documents of one write that memory cannot take at once."""
+        if len(rows) > self.memory_documents or rows.total_bytes > self.memory_bytes:
+            raise WriteTooLargeError(
+                f"one write has {len(rows)} documents of {rows.total_bytes} bytes; the limits are "
+                f"{self.memory_documents} documents and {self.memory_bytes} bytes: split it"
+            )
 
 
 class LiveObserver:

@@ -18,7 +18,8 @@ from tercet.index.dense.kinds import Device
 from tercet.index.errors import CollectionNotFoundError, SearchIndexError, TooManyFilesError
 from tercet.index.files.versions import version_of
 from tercet.index.ledger.remote import RemoteLedgers
-from tercet.index.live.collection import WRITER_FILES, LiveCollection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.parts import WRITER_FILES
 from tercet.index.live.records import LiveLimits, LiveObserver
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
 from tercet.index.live.threads import LiveThreads

@@ -25,7 +25,8 @@ from tercet.index.errors import (
 )
 from tercet.index.files.lock import ExclusiveLock
 from tercet.index.live.adoption import Adoption
-from tercet.index.live.collection import WRITER_FILES, LiveCollection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.parts import WRITER_FILES
 from tercet.index.live.records import LiveLimits
 from tercet.index.verify import verify
 from tercet.models.encoder import encode
