@@ -26,7 +26,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 SHARED = ROOT / "index" / "native"  # what both modules are made with: the binding, and what the processor has
 SHARED_FILES = ("binding.c", "module.c", "processor.c")
-SHARED_HEADERS = ("arrays.h", "binding.h", "lanes.h", "processor.h", "stable_abi.h")
+SHARED_HEADERS = ("arrays.h", "binding.h", "lanes.h", "panel_products.h", "processor.h", "stable_abi.h")
 OLDEST_GLIBC = "2.17"
 LAYOUTS = "layouts.c"
 # Package → its errors for instructions that the processor has not, and for damaged numbers.

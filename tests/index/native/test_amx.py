@@ -63,9 +63,7 @@ def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "file", ["test_byte_products.py", "test_codebook.py", "test_maxsim.py", "test_damage.py"]
-)
+@pytest.mark.parametrize("file", ["test_byte_products.py", "test_maxsim.py", "test_damage.py"])
 def test_tiles_of_the_processor_give_the_same_numbers(emulated: Path, file: str) -> None:
     done = subprocess.run(
         [
