@@ -4,7 +4,8 @@ PORT := $(or $(TERCET_PORT),8080)
 BIN := .venv/bin
 # An installation compiles these, so it is made again where one changes.
 KERNELS := setup.py $(wildcard index/native/*.[ch] models/native/*.[ch])
-INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+PACKAGES := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+INSTALL := $(PACKAGES) --editable
 
 # What is imported is compiled once, whatever the environment says: tests start more than a thousand processes, and each would
 # compile all that it imports.
@@ -139,8 +140,13 @@ endurance: setup
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
+# For whoever wants to see it answer: kernels for this processor alone, compiled while the packages come. `make setup` has them all.
+REQUIREMENTS := import tomllib; own = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*own["dependencies"], *own["optional-dependencies"]["cpu"], sep="\n")
 .venv/.installed-cpu: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
-	$(INSTALL) '.[cpu]'
+	$(BIN)/python -c '$(REQUIREMENTS)' > .venv/requirements.txt
+	KERNEL_VARIANTS=own $(INSTALL) . --no-deps & kernels=$$!; \
+		$(PACKAGES) --no-compile --requirement .venv/requirements.txt && wait $$kernels
 	touch $@
 
 # Python compiles what is imported; to compile all of these 25,000 files takes more than a minute of one core.

@@ -2,12 +2,14 @@
 those of each to one module.
 
 The compiler is the one that CC names, else Zig's from the package index, which brings all that it needs;
-CFLAGS adds flags, such as those of sanitizers; KERNEL_VARIANTS names the variants, by default all.
+CFLAGS adds flags, such as those of sanitizers; KERNEL_VARIANTS names the variants, by default all; `own` is
+the best one of the processor that compiles.
 KERNEL_TARGET names another machine and system, as Zig does: aarch64-linux-gnu.2.17, aarch64-macos.11.0.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.util
 import os
@@ -26,7 +28,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 SHARED = ROOT / "index" / "native"  # what both modules are made with: the binding, and what the processor has
 SHARED_FILES = ("binding.c", "module.c", "processor.c")
-SHARED_HEADERS = ("arrays.h", "binding.h", "lanes.h", "processor.h", "stable_abi.h")
+SHARED_HEADERS = ("arrays.h", "binding.h", "lanes.h", "panel_products.h", "processor.h", "stable_abi.h")
 OLDEST_GLIBC = "2.17"
 LAYOUTS = "layouts.c"
 # Package → its errors for instructions that the processor has not, and for damaged numbers.
@@ -82,10 +84,8 @@ def build(target: Path, folder: Path, package: str = "index") -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
-    command, extra = compiler(), shlex.split(os.environ.get("CFLAGS", ""))
-    caches = {f"ZIG_{kind}_CACHE_DIR": str(folder / "zig") for kind in ("GLOBAL", "LOCAL")}
-    environment = {**os.environ, **caches}
-    variants = chosen_variants()
+    extra = shlex.split(os.environ.get("CFLAGS", ""))
+    variants = chosen_variants(folder)
     refused, damaged = ERRORS[package]
     flags = (
         *FLAGS,
@@ -109,28 +109,52 @@ def build(target: Path, folder: Path, package: str = "index") -> None:
 
     def compile_one(step: tuple[Path, Path, Sequence[str]]) -> str:
         source, result, own = step
-        arguments = [*command, *flags, *own, "-c", str(source), "-o", str(result)]
-        subprocess.run(arguments, check=True, env=environment)
+        run_compiler(folder, *flags, *own, "-c", str(source), "-o", str(result))
         return str(result)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compile_one, steps))
-    link = ("-dynamiclib", "-undefined", "dynamic_lookup") if is_macos() else ("-shared",)
-    # Zig would compile the C library's stubs first, for six seconds; the interpreter brings that library.
-    small = () if extra or is_macos() else ("-s", "-nostdlib")
     fresh = target.with_name(f"{target.name}.new")  # a process may have the former one mapped
-    arguments = [*command, *link, *small, *extra, *objects, "-o", str(fresh)]
-    subprocess.run(arguments, check=True, env=environment)
+    run_compiler(folder, *link_options(), *extra, *objects, "-o", str(fresh))
     fresh.replace(target)
 
 
-def chosen_variants() -> dict[str, Sequence[str]]:
+def run_compiler(folder: Path, *arguments: str) -> None:
+    """Its cache goes to a folder. Raises subprocess.CalledProcessError where it fails."""
+    caches = {f"ZIG_{kind}_CACHE_DIR": str(folder / "zig") for kind in ("GLOBAL", "LOCAL")}
+    subprocess.run([*compiler(), *arguments], check=True, env={**os.environ, **caches})
+
+
+def link_options() -> Sequence[str]:
+    """Of a library that is loaded by a running program."""
+    if is_macos():
+        return "-dynamiclib", "-undefined", "dynamic_lookup"
+    # Zig would compile the C library's stubs first, for six seconds; the interpreter brings that library.
+    return ("-shared",) if os.environ.get("CFLAGS") else ("-shared", "-s", "-nostdlib")
+
+
+def chosen_variants(folder: Path) -> dict[str, Sequence[str]]:
     """The variants to compile, with their flags. Raises SystemExit for a name that the machine has not."""
     variants: dict[str, Sequence[str]] = {**VARIANTS.get(machine(), {"plain": ()})}
     named = os.environ.get("KERNEL_VARIANTS", "").split() or list(variants)
+    if named == ["own"]:
+        named = [own_variant(list(variants), folder)]
     if unknown := sorted(set(named) - set(variants)):
         raise SystemExit(f"KERNEL_VARIANTS has {', '.join(unknown)}: choose among {', '.join(variants)}")
     return {name: flags for name, flags in variants.items() if name in named}
+
+
+def own_variant(variants: Sequence[str], folder: Path) -> str:
+    """The first that this processor has, as `processor.c` tells. Raises SystemExit where that is compiled for
+    another machine.
+    """
+    if os.environ.get("KERNEL_TARGET"):
+        raise SystemExit("KERNEL_VARIANTS is own, which is of this machine: leave KERNEL_TARGET out")
+    compiled, library = folder / "processor.o", folder / "processor.so"
+    run_compiler(folder, "-O2", "-fPIC", "-c", str(SHARED / "processor.c"), "-o", str(compiled))
+    run_compiler(folder, *link_options(), str(compiled), "-o", str(library))
+    has = ctypes.CDLL(str(library))
+    return next(name for name in variants if has[f"has_{name}"]())
 
 
 def target() -> str:

@@ -6,7 +6,8 @@ texts, sorted by length, and does nothing else: `share_of_encoding` is how near 
 by the clock and by processor time; a rebuild learns no codebook. Then one opens the collection and searches
 it; its anonymous memory grows by what it copies, for mapped files are not counted.
 
-Run: python -m benchmarks.build [--passages 50000] [--checkpoint minilm-m3] [--output FILE]
+Run: python -m benchmarks.build [--passages 50000] [--checkpoint minilm-m3] [--token-codec int8]
+     [--output FILE]
 """
 
 import argparse
@@ -39,6 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--passages", type=int, default=50_000)
     parser.add_argument("--checkpoint", default=str(ROOT / "checkpoints" / "minilm-m3"))
+    parser.add_argument("--token-codec", default="int8")
     parser.add_argument("--output", default="build", help="the name of the result")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tercet-build-") as folder:
@@ -47,10 +49,11 @@ def main() -> None:
         origin = write_passages(corpus, asked.passages)
         record = {
             "passages": asked.passages,
+            "token_codec": asked.token_codec,
             "origin": origin,
             "source_bytes": corpus.stat().st_size,
-            "build": build(data, corpus, asked.checkpoint),
-            "rebuild": build(data, corpus, asked.checkpoint),
+            "build": build(data, corpus, asked.checkpoint, asked.token_codec),
+            "rebuild": build(data, corpus, asked.checkpoint, asked.token_codec),
             "encode": in_fresh_process(measure_encoding, data, corpus, asked.checkpoint),
             "serve": in_fresh_process(measure_serving, data, corpus, asked.checkpoint),
         }
@@ -81,7 +84,7 @@ def write_passages(path: Path, count: int) -> str:
     return "synthetic"
 
 
-def build(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
+def build(data: Path, corpus: Path, checkpoint: str, token_codec: str) -> dict[str, float]:
     """Builds in a child and samples its resident memory, mapped files included."""
     command = [
         sys.executable,
@@ -93,6 +96,8 @@ def build(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
         "--collection",
         "passages",
     ]
+    if not (data / "collections").exists():
+        command += ["--token-codec", token_codec]
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     child = subprocess.Popen(
         [*command, "--data", str(data), "--checkpoint", checkpoint, "--progress", "json"],

@@ -1,10 +1,16 @@
 """Do torch and ONNX float32 give what FlagEmbedding gives, on 200 texts of 1 to 512 tokens in many scripts?
+And which comes nearer to float32 in int8, our kernels or onnxruntime?
 
 usage: python -m benchmarks.parity PEER_PYTHON [--peers FOLDER] [--texts N]
+       python -m benchmarks.parity --int8 [--checkpoint multi-m3] [--texts 1000]
 
 A random XLM-RoBERTa checkpoint with the real 250,002-token vocabulary is written by `random_xlmr.py` of
 the peers' folder; the texts are parts of ../shared/data cut to varied lengths. Fails where a bar is missed:
 1e-4 for every value of each output, and the same token ids.
+
+With `--int8` a checkpoint's int8 graph is run by both, on texts of ten languages, and once more with the same
+weights and nothing rounded between them. Cosines are those of each text with the latter; of token vectors the
+mean, and of lexical weights that of the vector over the vocabulary.
 """
 
 from __future__ import annotations
@@ -16,23 +22,41 @@ import json
 import os
 import random
 import subprocess
+import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional
 
 from benchmarks.recording import ROOT, dated, write
-from tercet.models.encoder import encode
+from tercet.models.encoder import Encoder, encode
 from tercet.models.export_onnx import export
 from tercet.models.export_verification import largest_differences
 from tercet.models.loader import load_encoder
-from tercet.models.representations import Representations, SparseRows, TokenVectors
+from tercet.models.native.bert_graph import read_bert_graph
+from tercet.models.native.graph_weights import Linear, Norm
+from tercet.models.native.native_graph import NativeGraph, _positions
+from tercet.models.representations import (
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    Representations,
+    SparseRows,
+    TokenVectors,
+)
 
 DATA = ROOT.parent / "shared" / "data"
 PEERS = ROOT.parent / "shared" / "peers"
 SETS = ("xquad-en", "xquad-de", "xquad-el", "xquad-hi", "xquad-ru", "xquad-vi", "xquad-zh", "arcd")
 EAST_ASIAN_SETS = ("korquad1-dev", "jaquad-dev")
+LANGUAGES = ("en", "de", "el", "es", "hi", "ro", "ru", "tr", "vi", "zh")
 ODD_TEXTS = (
     "a",
     "!",
@@ -48,13 +72,16 @@ MAX_LENGTH = 512
 BAR = 1e-4
 
 
+def texts_of(name: str) -> list[str]:
+    """All documents of a set."""
+    with gzip.open(DATA / name / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for line in lines]
+
+
 def mixed_texts(count: int, seed: int = 0) -> list[str]:
     """Texts of one word to more than 512 tokens, each of one script or of several joined."""
     chosen = random.Random(seed)
-    pool: list[list[str]] = []
-    for name in (*SETS, *EAST_ASIAN_SETS):
-        with gzip.open(DATA / name / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
-            pool.append([json.loads(line)["text"] for line in lines])
+    pool = [texts_of(name) for name in (*SETS, *EAST_ASIAN_SETS)]
     texts = list(ODD_TEXTS)
     while len(texts) < count:
         parts = [chosen.choice(chosen.choice(pool)) for _ in range(chosen.randint(1, 4))]
@@ -98,13 +125,151 @@ def same_ids(one: Representations, other: Representations) -> bool:
     )
 
 
+class Float32Graph(NativeGraph):
+    """An int8 graph whose weights are taken as float32, with nothing rounded between them."""
+
+    def __init__(self, path: Path, *arguments: Any) -> None:
+        super().__init__(path, *arguments)
+        self._read = read_bert_graph(path)  # whose layers are kept
+
+    def _states(self, ids: Int32, offsets: Int64) -> Float32:
+        graph = self._read
+        pad_id = self._pad_id if graph.counts_pads else None
+        embedded = graph.words.rows(ids) + graph.positions[_positions(ids, offsets, pad_id)]
+        states = self._norm(torch.from_numpy(embedded), graph.norm)
+        for first, last in pairwise(offsets.tolist()):
+            text = states[first:last]
+            for layer in graph.layers:
+                parts = _linear(text, layer.into).chunk(3, dim=1)
+                queries, keys, values = (
+                    part.reshape(len(part), graph.heads, -1).transpose(0, 1) for part in parts
+                )
+                attended = functional.scaled_dot_product_attention(queries, keys, values)
+                out = _linear(attended.transpose(0, 1).flatten(1), layer.out)
+                text = self._norm(text + out, layer.out_norm)
+                fall = _linear(functional.gelu(_linear(text, layer.rise)), layer.fall)
+                text = self._norm(text + fall, layer.fall_norm)
+            states[first:last] = text
+        found: Float32 = states.numpy()
+        return found
+
+    def _norm(self, states: torch.Tensor, norm: Norm) -> torch.Tensor:
+        weights, biases = (torch.from_numpy(np.array(values)) for values in (norm.weights, norm.biases))
+        return functional.layer_norm(states, states.shape[-1:], weights, biases, self._read.epsilon)
+
+
+def _linear(states: torch.Tensor, linear: Linear) -> torch.Tensor:
+    weights = linear.numbers.astype(np.float32) * linear.scales
+    return torch.addmm(torch.from_numpy(np.array(linear.biases)), states, torch.from_numpy(weights))
+
+
+def float32_of(checkpoint: str) -> Encoder:
+    """An encoder whose graph is a `Float32Graph`."""
+    with mock.patch("tercet.models.graph_engines.NativeGraph", Float32Graph):
+        return load_encoder(checkpoint, "native", device="cpu", threads=1)
+
+
+def cosines(ours: Representations, exact: Representations) -> dict[str, Float64]:
+    """Of each text and output, float64[B]."""
+    assert ours.dense is not None
+    assert exact.dense is not None
+    assert ours.sparse is not None
+    assert exact.sparse is not None
+    assert ours.colbert is not None
+    assert exact.colbert is not None
+    tokens = _row_cosines(ours.colbert.vectors, exact.colbert.vectors)
+    offsets = exact.colbert.offsets
+    terms = 1 + int(max(ours.sparse.token_ids.max(), exact.sparse.token_ids.max()))
+    return {
+        "dense": _row_cosines(ours.dense, exact.dense),
+        "sparse": _row_cosines(_over_terms(ours.sparse, terms), _over_terms(exact.sparse, terms)),
+        "colbert": np.add.reduceat(tokens, offsets[:-1]) / np.diff(offsets),
+    }
+
+
+def _row_cosines(ones: npt.NDArray[Any], others: npt.NDArray[Any]) -> Float64:
+    lengths = np.linalg.norm(ones, axis=1) * np.linalg.norm(others, axis=1)
+    found: Float64 = (ones.astype(np.float64) * others).sum(axis=1) / np.maximum(lengths, 1e-12)
+    return found
+
+
+def _over_terms(sparse: SparseRows, terms: int) -> Float32:
+    rows = np.zeros((len(sparse.indptr) - 1, terms), np.float32)
+    rows[np.repeat(np.arange(len(rows)), np.diff(sparse.indptr)), sparse.token_ids] = sparse.weights
+    return rows
+
+
+def compare_int8(checkpoint: str, count: int) -> None:
+    """Prints and writes how near both engines come to float32, by language."""
+    chosen = random.Random(0)
+    languages: dict[str, list[str]] = {"odd": list(ODD_TEXTS)}
+    for language in LANGUAGES:
+        pool = texts_of(f"xquad-{language}")
+        languages[language] = [
+            chosen.choice(pool)[: int(2 ** chosen.uniform(2, 10))] for _ in range(count // len(LANGUAGES))
+        ]
+    engines = {
+        name: load_encoder(checkpoint, name, device="cpu", threads=1) for name in ("native", "onnxruntime")
+    }
+    reference = float32_of(checkpoint)
+    by_language: dict[str, dict[str, Any]] = {}
+    everything: dict[str, dict[str, list[Float64]]] = {}
+    for language, texts in languages.items():
+        exact = encode(reference, texts, max_length=MAX_LENGTH)
+        found = {
+            name: cosines(encode(engine, texts, max_length=MAX_LENGTH), exact)
+            for name, engine in engines.items()
+        }
+        by_language[language] = summary(found)
+        for name, outputs in found.items():
+            for output, values in outputs.items():
+                everything.setdefault(name, {}).setdefault(output, []).append(values)
+        print(language, by_language[language], flush=True)
+    joined = {
+        name: {output: np.concatenate(values) for output, values in outputs.items()}
+        for name, outputs in everything.items()
+    }
+    record = {
+        "checkpoint": checkpoint,
+        "texts": sum(map(len, languages.values())),
+        "all": summary(joined),
+        "languages": by_language,
+    }
+    print(json.dumps(record["all"], indent=2))
+    write("parity-int8", dated(record))
+
+
+def summary(found: dict[str, dict[str, Float64]]) -> dict[str, Any]:
+    """Of each output the mean and the least cosine by engine, and the share of texts where ours is nearer."""
+    return {
+        output: {
+            **{
+                name: {
+                    "mean": round(float(each[output].mean()), 6),
+                    "least": round(float(each[output].min()), 6),
+                }
+                for name, each in found.items()
+            },
+            "native_is_nearer": round(float((values > found["onnxruntime"][output]).mean()), 3),
+        }
+        for output, values in found["native"].items()
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("peer_python")
+    parser.add_argument("peer_python", nargs="?")
     parser.add_argument("--peers", type=Path, default=PEERS)
-    parser.add_argument("--texts", type=int, default=200)
+    parser.add_argument("--texts", type=int)
+    parser.add_argument("--int8", action="store_true")
+    parser.add_argument("--checkpoint", default=str(ROOT / "checkpoints" / "multi-m3"))
     arguments = parser.parse_args()
-    texts = mixed_texts(arguments.texts)
+    if arguments.int8:
+        compare_int8(arguments.checkpoint, arguments.texts or 1_000)
+        return
+    if arguments.peer_python is None:
+        sys.exit("name the Python of an environment with FlagEmbedding, or give --int8")
+    texts = mixed_texts(arguments.texts or 200)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, exported = Path(folder) / "checkpoint", Path(folder) / "exported"
         subprocess.run([arguments.peer_python, arguments.peers / "random_xlmr.py", checkpoint], check=True)

@@ -133,8 +133,12 @@ class Codebook:
 
     @cached_property
     def centroid_tiles(self) -> UInt8:
-        """Centroids as `tiles_of` has them."""
-        return frozen(tiles_of(self.centroids))
+        """As tiles of kernels uint8[T, 8, S]: 128 added instead of 64, zeros behind."""
+        count, kept = self.centroids.shape
+        values = -(-kept // VALUES_AT_ONCE) * VALUES_AT_ONCE
+        tiles = np.full((-(-count // TILE) * TILE, values), OFFSET, np.uint8)
+        tiles[:count, :kept] = self.centroids + np.uint8(OFFSET - HALF_OFFSET)
+        return frozen(tiles.reshape(-1, TILE, values))
 
     @cached_property
     def halves(self) -> tuple[Float32, Float32]:
@@ -142,28 +146,6 @@ class Codebook:
         centroids = self.centroids.astype(np.float32) - np.float32(HALF_OFFSET)
         tables = self.tables.astype(np.float32) - np.float32(HALF_OFFSET)
         return centroids, np.ascontiguousarray(tables.transpose(0, 2, 1))
-
-    @cached_property
-    def half_lengths(self) -> Float32:
-        """Of the centroids of the tiles, as `half_lengths_of` has them."""
-        return frozen(half_lengths_of(self.centroids))
-
-
-def tiles_of(centroids: UInt8) -> UInt8:
-    """Centroids uint8[M, R] as tiles of kernels uint8[T, 8, S]: 128 added instead of 64, zeros behind."""
-    count, kept = centroids.shape
-    values = -(-kept // VALUES_AT_ONCE) * VALUES_AT_ONCE
-    tiles = np.full((-(-count // TILE) * TILE, values), OFFSET, np.uint8)
-    tiles[:count, :kept] = centroids + np.uint8(OFFSET - HALF_OFFSET)
-    return tiles.reshape(-1, TILE, values)
-
-
-def half_lengths_of(centroids: UInt8) -> Float32:
-    """Half of the squared length of each centroid of the tiles, float32[8 T], without end behind the last."""
-    halves = np.full(-(-len(centroids) // TILE) * TILE, np.inf, np.float32)
-    values = centroids.astype(np.float32) - np.float32(HALF_OFFSET)
-    halves[: len(centroids)] = np.square(values).sum(axis=1) / 2
-    return halves
 
 
 @cache

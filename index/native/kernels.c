@@ -11,6 +11,7 @@
     EACH(float16) \
     EACH(graph) \
     EACH(maxsim) \
+    EACH(nearest) \
     EACH(packed) \
     EACH(pooling) \
     EACH(rows) \

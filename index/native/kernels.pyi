@@ -407,14 +407,6 @@ def centroid_maxsim(
 
 # Codebooks, `codebook.c`: M centroids of R values, tables of 256 entries for P pieces of W values each.
 
-def nearest_centroids(
-    packed: Int8, sums: Int32, scales: Float32, tiles: UInt8, halves: Float32, nearest: UInt16
-) -> None:
-    """Writes the nearest centroid of each of N vectors as bytes, as `IntegerQuery` has them, to uint16[N].
-
-    tiles: uint8[T, 8, S], centroids with 128 added; halves: float32[8 T], half of each one's squared length.
-    """
-
 def encode_pieces(rests: Float32, tables: Float32, codes: UInt8) -> None:
     """Writes the nearest entry, of equal ones the first, of each piece of rests float32[T, R] to uint8[T, P].
 
@@ -425,6 +417,26 @@ def decode_pieces(codes: UInt8, nearest: UInt16, centroids: UInt8, tables: UInt8
     """Writes what codes uint8[T, P] with centroids' numbers uint16[T] stand for, in steps, to float32[T, R].
 
     centroids: uint8[M, R] and tables: uint8[P, 256, W], 64 added.
+    """
+
+# The nearest of M centroids, `nearest.c`.
+
+def nearest_centroids(
+    vectors: Int8,
+    scales: Float32,
+    centers: UInt8,
+    center_halves: Float32,
+    reaches: Float32,
+    starts: Int64,
+    panels: UInt8,
+    halves: Float32,
+    numbers: UInt16,
+    nearest: UInt16,
+) -> None:
+    """Writes the nearest centroid of vectors scales[N] x int8[N, S] to uint16[N].
+
+    The others are of `CentroidGroups`. Groups are looked at whose center less the reach is nearer than the
+    nearest centroid of the group that has the nearest center.
     """
 
 # Token pooling, `pooling.c`.

@@ -20,6 +20,7 @@ enum { LANES = 16, LANE_BYTES = 4 };
 typedef float floats __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int16_t shorts __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
+typedef uint16_t unsigned_shorts __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 INLINED floats to_floats(ints values) { return __builtin_convertvector(values, floats); }

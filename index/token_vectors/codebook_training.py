@@ -12,11 +12,10 @@ from tercet.index.codebook import (
     LARGEST_HALF,
     Codebook,
     UInt8,
-    half_lengths_of,
-    tiles_of,
 )
 from tercet.index.dense.library import faiss
-from tercet.index.token_vectors.coding import VECTORS_AT_ONCE, nearest_of
+from tercet.index.token_vectors.centroid_groups import CentroidGroups
+from tercet.index.token_vectors.coding import VECTORS_AT_ONCE
 from tercet.models.representations import Float32, Int64
 
 WIDTH = {1: 8, 2: 4, 4: 2}  # values of a piece, by the bits that each of them gets
@@ -108,14 +107,13 @@ def _train_centroids(sample: Float32, progress: Callable[[int], None]) -> Float3
 
 
 def _nearest(vectors: Float32, centroids: Float32) -> Int64:
-    """The number int64[T] of the centroid that is nearest to each vector, as `nearest_of` finds it."""
+    """The number int64[T] of the centroid that is nearest to each vector, as `CentroidGroups` finds it."""
     step = float(np.abs(centroids).max() / LARGEST_HALF)
-    as_coded = _in_steps(centroids, step)
-    tiles, half_lengths = tiles_of(as_coded), half_lengths_of(as_coded)
+    groups = CentroidGroups.of(_in_steps(centroids, step))
     nearest = np.empty(len(vectors), np.int64)
     for first in range(0, len(vectors), VECTORS_AT_ONCE):
         part = slice(first, first + VECTORS_AT_ONCE)
-        nearest[part] = nearest_of(vectors[part] / np.float32(step), tiles, half_lengths)
+        nearest[part] = groups.nearest(vectors[part] / np.float32(step))
     return nearest
 
 

@@ -6,45 +6,38 @@ whatever else is turned with it: products of float32 have other last bits by how
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
-import numpy.typing as npt
 
 from tercet.index.blas import one_blas_thread
 from tercet.index.codebook import Codebook, UInt8
-from tercet.index.native.kernels import decode_pieces, encode_pieces, nearest_centroids
-from tercet.index.token_vectors.integer_query import as_bytes
+from tercet.index.native.kernels import decode_pieces, encode_pieces
+from tercet.index.token_vectors.centroid_groups import CentroidGroups, UInt16
 from tercet.models.representations import Float32
 
-UInt16 = npt.NDArray[np.uint16]
-
 VECTORS_AT_ONCE = 1_024  # what is made of them stays in the caches
+
+
+@lru_cache(maxsize=8)
+def _groups_of(codebook: Codebook) -> CentroidGroups:
+    return CentroidGroups.of(codebook.centroids)
 
 
 @one_blas_thread
 def encode(codebook: Codebook, vectors: Float32) -> tuple[UInt8, UInt16]:
     """Codes uint8[T, P] and numbers of centroids uint16[T] of vectors float32[T, C]."""
     centroids, tables = codebook.halves
+    groups = _groups_of(codebook)
     rotation = codebook.rotation.T.astype(np.float64)
     codes = np.empty((len(vectors), codebook.code_bytes), np.uint8)
     nearest = np.empty(len(vectors), np.uint16)
     for first in range(0, len(vectors), VECTORS_AT_ONCE):
         part = slice(first, first + VECTORS_AT_ONCE)
         turned = (vectors[part] @ rotation / codebook.step).astype(np.float32)
-        nearest[part] = nearest_of(turned, codebook.centroid_tiles, codebook.half_lengths)
+        nearest[part] = groups.nearest(turned)
         encode_pieces(turned - centroids[nearest[part]], tables, codes[part])
     return codes, nearest
-
-
-def nearest_of(vectors: Float32, tiles: UInt8, half_lengths: Float32) -> UInt16:
-    """The number uint16[T] of the centroid that is nearest to each of the vectors float32[T, R], in steps.
-
-    tiles, half_lengths: of the centroids, as `tercet.index.codebook` has them. Found with the vectors as
-    bytes; of
-    two nearly as near it may be either.
-    """
-    nearest = np.empty(len(vectors), np.uint16)
-    nearest_centroids(*as_bytes(vectors), tiles, half_lengths, nearest)
-    return nearest
 
 
 def decode(codebook: Codebook, codes: UInt8, nearest: UInt16) -> Float32:

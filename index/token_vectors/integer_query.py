@@ -72,18 +72,14 @@ def pack_lanes(values: npt.NDArray[np.int8]) -> tuple[npt.NDArray[np.int8], npt.
     return lanes, sums.reshape(groups, LANES)
 
 
-def as_bytes(
-    vectors: Float32,
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Float32]:
-    """`packed`, `sums` and `scales` of vectors float32[N, C], in fewer steps where nobody asks for bounds."""
+def as_bytes(vectors: Float32) -> tuple[npt.NDArray[np.int8], Float32]:
+    """Vectors float32[N, C] as about scales float32[N] x values int8[N, S], S a multiple of 64, zeros behind;
+    in fewer steps than `IntegerQuery`, where nobody asks for bounds.
+    """
     count, dimension = vectors.shape
-    rows, size = -(-count // LANES) * LANES, -(-dimension // VALUES_AT_ONCE) * VALUES_AT_ONCE
-    scales: Float32 = np.zeros(rows, np.float32)
-    np.maximum(vectors.max(axis=1), -vectors.min(axis=1), out=scales[:count])
-    scales /= LARGEST
-    values = np.zeros((rows, size), np.int8)
-    scaled = vectors / np.where(scales > 0, scales, np.float32(1))[:count, None]
+    scales: Float32 = np.maximum(vectors.max(axis=1), -vectors.min(axis=1)) / np.float32(LARGEST)
+    values = np.zeros((count, -(-dimension // VALUES_AT_ONCE) * VALUES_AT_ONCE), np.int8)
+    scaled = vectors / np.where(scales > 0, scales, np.float32(1))[:, None]
     np.rint(scaled, out=scaled)
-    values[:count, :dimension] = scaled  # at most LARGEST but for a rounding
-    packed, sums = pack_lanes(values)
-    return packed, sums, scales.reshape(-1, LANES)
+    values[:, :dimension] = scaled  # at most LARGEST but for a rounding
+    return values, scales

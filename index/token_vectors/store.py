@@ -23,7 +23,8 @@ from tercet.index.files.pieces import Pieces
 from tercet.index.files.streams import Streams
 from tercet.index.native.kernels import Record, token_store, unpack_int8, widen_rows
 from tercet.index.token_codecs import CODED, TokenCodec
-from tercet.index.token_vectors.coding import UInt16, decode, encode
+from tercet.index.token_vectors.centroid_groups import UInt16
+from tercet.index.token_vectors.coding import decode, encode
 from tercet.models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
 
 Int8 = npt.NDArray[np.int8]

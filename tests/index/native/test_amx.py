@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tercet.index.native.kernels import AVAILABLE_INSTRUCTIONS
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 
@@ -48,12 +50,16 @@ def _setup() -> Any:
     return setup
 
 
-def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    setup = _setup()
+def _choose_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("ziglang") is None and not os.environ.get("CC"):
         if shutil.which("cc") is None:  # an installation compiles by a Zig that goes with it
             pytest.skip("no C compiler")
         monkeypatch.setenv("CC", "cc")
+
+
+def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    setup = _setup()
+    _choose_compiler(monkeypatch)
     plain = setup.VARIANTS.get(platform.machine(), {"plain": ()})["plain"]
     flags = (*plain, "-D__AMX_INT8__", "-include", str(HERE / "amx_in_c.h"))
     setup.VARIANTS = {platform.machine(): {"plain": flags}}
@@ -63,9 +69,7 @@ def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "file", ["test_byte_products.py", "test_codebook.py", "test_maxsim.py", "test_damage.py"]
-)
+@pytest.mark.parametrize("file", ["test_byte_products.py", "test_maxsim.py", "test_damage.py"])
 def test_tiles_of_the_processor_give_the_same_numbers(emulated: Path, file: str) -> None:
     done = subprocess.run(
         [
@@ -85,12 +89,22 @@ def test_tiles_of_the_processor_give_the_same_numbers(emulated: Path, file: str)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_variants_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variants_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     setup = _setup()
     setup.VARIANTS = {platform.machine(): {"best": ("-mbest",), "plain": ("-mplain",)}}
-    assert list(setup.chosen_variants()) == ["best", "plain"]
+    assert list(setup.chosen_variants(tmp_path)) == ["best", "plain"]
     monkeypatch.setenv("KERNEL_VARIANTS", "plain")
-    assert setup.chosen_variants() == {"plain": ("-mplain",)}
+    assert setup.chosen_variants(tmp_path) == {"plain": ("-mplain",)}
     monkeypatch.setenv("KERNEL_VARIANTS", "plain other")
     with pytest.raises(SystemExit, match="KERNEL_VARIANTS has other: choose among best, plain"):
-        setup.chosen_variants()
+        setup.chosen_variants(tmp_path)
+
+
+def test_the_own_variant_is_the_one_that_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    setup = _setup()
+    monkeypatch.setenv("KERNEL_VARIANTS", "own")
+    _choose_compiler(monkeypatch)
+    assert list(setup.chosen_variants(tmp_path)) == [AVAILABLE_INSTRUCTIONS[0]]
+    monkeypatch.setenv("KERNEL_TARGET", f"{platform.machine()}-linux-gnu.2.17")
+    with pytest.raises(SystemExit, match="KERNEL_VARIANTS is own, which is of this machine"):
+        setup.chosen_variants(tmp_path)

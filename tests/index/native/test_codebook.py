@@ -7,28 +7,8 @@ import pytest
 
 from tercet.index.errors import DamagedIndexError
 from tercet.index.native import kernels
-from tercet.index.token_vectors.integer_query import LANES, IntegerQuery
 
 VARIANTS = [kernels.kernels_of(name) for name in kernels.AVAILABLE_INSTRUCTIONS]
-
-
-@pytest.mark.parametrize("count", [1, 16, 37])
-def test_the_nearest_centroid_has_the_largest_product_less_half_its_length(count: int) -> None:
-    random = np.random.default_rng(count)
-    query = IntegerQuery.of(random.standard_normal((count, 20)))
-    centroids = random.integers(-60, 60, (24, 64))
-    centroids[:, 20:] = 0
-    centroids[9] = centroids[3]  # of two that are as near it is the first
-    halves = (np.square(centroids).sum(axis=1) / 100).astype(np.float32)
-    halves[20:] = np.inf
-    groups = len(query.packed)
-    values = query.packed.transpose(0, 2, 1, 3).reshape(groups * LANES, 64).astype(np.int64)
-    products = (values @ centroids.T).astype(np.float32) * query.scales.reshape(-1, 1) - halves
-    for variant in VARIANTS:
-        nearest = np.empty(count, np.uint16)
-        tiles = (centroids + 128).astype(np.uint8).reshape(3, 8, 64)
-        variant["nearest_centroids"](query.packed, query.sums, query.scales, tiles, halves, nearest)
-        np.testing.assert_array_equal(nearest, products[:count].argmax(axis=1))
 
 
 @pytest.mark.parametrize("width", [2, 4, 8])

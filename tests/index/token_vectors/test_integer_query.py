@@ -18,7 +18,7 @@ def test_bytes_without_a_bound_are_the_same() -> None:
     vectors = np.random.default_rng(1).standard_normal((21, 70)).astype(np.float32)
     vectors[4] = 0
     integers = IntegerQuery.of(vectors)
-    packed, sums, scales = as_bytes(vectors)
-    assert np.array_equal(packed, integers.packed)
-    assert np.array_equal(sums, integers.sums)
-    assert np.allclose(scales, integers.scales)
+    values, scales = as_bytes(vectors)
+    lanes = integers.packed.transpose(0, 2, 1, 3).reshape(-1, values.shape[1])
+    assert np.array_equal(values, lanes[:21])
+    assert np.allclose(scales, integers.scales.reshape(-1)[:21])
