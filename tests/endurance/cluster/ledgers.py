@@ -77,9 +77,10 @@ class Shard:
         self.writing.lead_to(node.port)
 
     async def follow_at(self, node: Node) -> None:
-        stands_by = {"ledger_url": self.url, "publish_seconds": PUBLISH_SECONDS, **self.lease}
-        follows = {"follow": self.url, "follow_seconds": FOLLOW_SECONDS}
-        node.settings = {**follows, **stands_by} if self.lease else follows
+        settings: dict[str, str | int | float] = {"follow": self.url, "follow_seconds": FOLLOW_SECONDS}
+        if self.lease:  # it stands by
+            settings |= {"ledger_url": self.url, "publish_seconds": PUBLISH_SECONDS, **self.lease}
+        node.settings = settings
         node.start()
         await node.ready()
         self.follower = node
@@ -231,7 +232,7 @@ FAULTS_WITH_LEASE = (abandoned, slept, lost, lost_follower)
 async def writes(client: httpx.AsyncClient, url: str) -> bool:
     """Whether a server says that it writes."""
     try:
-        return (await client.get(f"{url}/ready")).json().get("writes") == "ready"
+        return bool((await client.get(f"{url}/ready")).json().get("writes") == "ready")
     except (httpx.HTTPError, ValueError):
         return False
 
@@ -321,13 +322,12 @@ async def began(
         disks = [own / "disk1", own / "disk2"]
         for disk in disks:
             disk.mkdir(parents=True)
-        nodes = [Node(disk) for disk in disks]
-        for node in nodes:
+        writer, follower = map(Node, disks)
+        writing, following = FaultProxy(writer.port), FaultProxy(follower.port)
+        for node, proxy in ((writer, writing), (follower, following)):
             stack.push_async_callback(node.kill)
-        proxies = [FaultProxy(node.port) for node in nodes]
-        for proxy in proxies:
             await proxy.open()
-        shards.append(Shard(f"file://{own}/store", own, *nodes, *proxies, lease))
+        shards.append(Shard(f"file://{own}/store", own, writer, follower, writing, following, lease))
     await asyncio.gather(*(shard.write_at(shard.writer) for shard in shards))
     addresses = ",".join(f"{shard.writing.url}|{shard.following.url}" for shard in shards)
     routers = []
