@@ -49,7 +49,9 @@ def _at_newer_shards(
     """A method that reads again where a shard has other documents by now than the map says that is known."""
 
     @wraps(read)
-    def reading_on(documents: ShardedDocuments, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
+    def reading_on(
+        documents: ShardedDocuments, /, *args: Arguments.args, **options: Arguments.kwargs
+    ) -> Result:
         try:
             return read(documents, *args, **options)
         except CollectionMovedError:
