@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from tercet.cluster.ledgers.batch import Batch
 from tercet.cluster.objects.errors import ObjectMissingError
@@ -16,6 +17,7 @@ from tercet.cluster.objects.store import ObjectStore
 
 FOLDER = "ledger"
 READ_AT_ONCE = 16
+LISTED_AGAIN = 4  # times, where a batch is removed between the list and the reading
 _FILE = re.compile(rf"{FOLDER}/([0-9]{{12}})")
 
 
@@ -40,9 +42,17 @@ def read_tail(store: ObjectStore, position: int) -> list[Batch]:
     """The batches from the one that leads up to a position on, in order; none of a collection that was
     deleted, but for that step itself. Empty where there are none at all.
 
-    Raises ObjectMissingError where they are removed meanwhile, as a snapshot holds them, or
-    DamagedObjectError.
+    Raises DamagedObjectError, or ObjectMissingError where others remove them again and again meanwhile, as
+    newer snapshots hold them.
     """
+    for _ in range(LISTED_AGAIN):
+        with suppress(ObjectMissingError):
+            return _tail(store, position)
+    return _tail(store, position)
+
+
+def _tail(store: ObjectStore, position: int) -> list[Batch]:
+    """The same of batches that stay meanwhile; raises ObjectMissingError else."""
     numbers, tail = listed_numbers(store), list[Batch]()
     with ThreadPoolExecutor(READ_AT_ONCE, thread_name_prefix="ledger") as threads:
         while numbers:

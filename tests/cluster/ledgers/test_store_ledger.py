@@ -52,6 +52,24 @@ def test_a_new_disk_gets_all_that_was_acknowledged(machine: Machines) -> None:
     assert promoted(machine("c")).position == 4
 
 
+def test_a_former_writer_is_refused_also_while_batches_are_removed(
+    machine: Machines, store: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with machine("a").open() as live:
+        put(live, 1)
+    promoted(machine("b"))
+    lists = iter([[*listed_numbers(store), 99], [*listed_numbers(store), 99]])
+
+    def listed(other: FolderStore) -> list[int]:
+        """With one that is removed until it is read."""
+        return next(lists, None) or listed_numbers(other)
+
+    monkeypatch.setattr("tercet.cluster.ledgers.chain.listed_numbers", listed)
+    with pytest.raises(WriterReplacedError), machine("a").open():
+        pass
+    assert not list(lists)
+
+
 def test_a_collection_that_was_written_before_is_published_first(machine: Machines) -> None:
     a = machine("a")
     with LiveCollection(a.open()._collection) as live:

@@ -7,8 +7,7 @@ SIGTERM, the server's own pause (`drain_seconds`), its end, and another one in i
 kinds come at times that are given, to the routers in turns; one that is 503 or 429, or gets no answer, is
 sent once more to the other router, as balancers do. Each answer is compared, to the last digit, with those of
 one server that has the documents of the snapshots which are current, or were before the last was published.
-But one that says that its scores count the terms of other snapshots, as for a second after a publication, is
-counted apart.
+One whose scores count the terms of other snapshots, which it says, is counted apart: for a second after each.
 
 Each shard has two servers, so that one reads on while the other is replaced.
 
