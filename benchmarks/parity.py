@@ -230,7 +230,7 @@ def compare_int8(checkpoint: str, count: int) -> None:
         for name, outputs in everything.items()
     }
     record = {
-        "checkpoint": checkpoint,
+        "checkpoint": Path(checkpoint).name,
         "texts": sum(map(len, languages.values())),
         "all": summary(joined),
         "languages": by_language,

@@ -23,7 +23,11 @@ APT = BUILD / "apt"
 NEWEST_GLIBC = 36  # 2.36, of Debian 12
 # Processors: with products of matrices of bytes, with products of four bytes alone, and with neither.
 PROCESSORS = {"neon_i8mm": "max,pauth-impdef=on", "neon_dotprod": "neoverse-n1", "plain": "cortex-a72"}
-TESTS = ("tests/index/native", "tests/models/native/test_kernels.py")
+TESTS = (
+    "tests/index/native",
+    "tests/index/token_vectors/test_centroid_groups.py",
+    "tests/models/native/test_kernels.py",
+)
 # One compiles kernels for x86-64, the other looks for Python's headers.
 LEFT_OUT = ("tests/index/native/test_amx.py", "tests/index/native/test_stable_abi.py")
 
