@@ -28,16 +28,7 @@ from tercet.index.files.lock import ExclusiveLock
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.ledger.remote import RemoteLedger
 from tercet.index.live.adoption import AdoptionMode, Build
-from tercet.index.live.operations import (
-    Delete,
-    DeleteMatching,
-    Nothing,
-    Operation,
-    Patch,
-    Put,
-    Update,
-    matching_ids,
-)
+from tercet.index.live.operations import Delete, DeleteMatching, Nothing, Patch, Put, Update, matching_ids
 from tercet.index.live.parts import LiveParts, open_parts
 from tercet.index.live.records import LiveLimits, LiveObserver, WriteKey, Written
 from tercet.index.live.state import LiveState
@@ -174,17 +165,19 @@ class LiveCollection:
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
         self._limits.require_fitting(rows)
-        self._running().upkeep.wait_for_room()
-        return self._written(Put.of(rows, if_position), key, tokens)
+        parts = self._running()
+        parts.upkeep.wait_for_room()
+        return self._acknowledged(parts.committer.submit(Put.of(rows, if_position), key, tokens).result())
 
     def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
         """Removes documents; ids that are not there count nothing and are no error."""
         encoded = PackedBytes.of(list(dict.fromkeys(encode_id(id) for id in ids)))
-        return self._written(Delete(encoded), key)
+        return self._acknowledged(self._running().committer.submit(Delete(encoded), key).result())
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
         """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
-        return self._written(DeleteMatching(checked_condition(filter, self.settings.fields)), key)
+        operation = DeleteMatching(checked_condition(filter, self.settings.fields))
+        return self._acknowledged(self._running().committer.submit(operation, key).result())
 
     def patch(
         self,
@@ -199,9 +192,11 @@ class LiveCollection:
 
         Raises DocumentNotFoundError, DocumentChangedError, InvalidDocumentError or WriteOverloadedError.
         """
-        self._running().upkeep.wait_for_room()  # the document is in memory again, all of it
+        parts = self._running()
+        parts.upkeep.wait_for_room()  # the document is in memory again, all of it
         change = MetadataChange(require_metadata(f"document {id!r:.80}", metadata), merge)
-        return self._written(Patch(encode_id(id), change, if_position), key)
+        operation = Patch(encode_id(id), change, if_position)
+        return self._acknowledged(parts.committer.submit(operation, key).result())
 
     def update(
         self,
@@ -228,7 +223,7 @@ class LiveCollection:
             ids = PackedBytes.of(list(dict.fromkeys(encode_id(id) for id in which)))
         if len(ids) <= UPDATED_AT_ONCE:
             parts.upkeep.wait_for_room()
-            return self._written(Update(ids, change, condition), key)
+            return self._acknowledged(parts.committer.submit(Update(ids, change, condition), key).result())
         known = None if key is None else self.written_under(key)
         if known is not None:
             return known
@@ -236,8 +231,9 @@ class LiveCollection:
         for start in range(0, len(ids), UPDATED_AT_ONCE):
             some = ids.gather(np.arange(start, min(start + UPDATED_AT_ONCE, len(ids))))
             parts.upkeep.wait_for_room()
-            count += self._written(Update(some, change, condition)).documents
-        return self._written(Nothing(count), key)
+            written = parts.committer.submit(Update(some, change, condition)).result()
+            count += self._acknowledged(written).documents
+        return self._acknowledged(parts.committer.submit(Nothing(count), key).result())
 
     def written_under(self, key: WriteKey) -> Written | None:
         """What was acknowledged under a key in the last day, so that a repeat need not be encoded.
@@ -392,11 +388,9 @@ class LiveCollection:
         if self._remote is not None:
             self._remote.publish()
 
-    def _written(self, operation: Operation, key: WriteKey | None = None, tokens: int = 0) -> Written:
-        """What is acknowledged of an operation; the upkeep is told."""
-        parts = self._running()
-        written = parts.committer.submit(operation, key, tokens).result()
-        parts.upkeep.wrote()
+    def _acknowledged(self, written: Written) -> Written:
+        """Tells the upkeep that something was written."""
+        self._running().upkeep.wrote()
         return written
 
     def _running(self) -> LiveParts:
