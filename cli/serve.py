@@ -20,8 +20,6 @@ from tercet.service.keys.keys import KEY_SETTINGS
 from tercet.service.settings.roles import Panel
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from tercet.index.ledger.remote import RemoteLedgers
     from tercet.service.copies.following import Following
     from tercet.service.copies.lease import Lease
@@ -71,8 +69,8 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
     return _with_settings(serve, SERVE, with_flags=with_flags)
 
 
-def _search_app(settings: Settings, lease: Lease | None) -> FastAPI:
-    """A server with collections of its own, or that follows others."""
+def _search_app(settings: Settings, lease: Lease | None) -> Any:
+    """The application of a server with collections of its own, or that follows others."""
     from tercet.service.app import create_app
 
     return create_app(
