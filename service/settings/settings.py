@@ -174,9 +174,11 @@ class Settings(SettingsFields):
             return self
         for name in ("ledger_url", "publish_url", "snapshot_store"):
             if given and getattr(self, name) is not None:
+                may_stand_by = name == "ledger_url" and self.follow is not None
+                stands_by = ", or lease_seconds, too, to stand by for the server that writes"
                 raise SettingsError(
                     f"{name} publishes a server's own collections, and with {given[0]} it has none: give it "
-                    "to the servers that have them"
+                    f"to the servers that have them{stands_by if may_stand_by else ''}"
                 )
         return self
 
