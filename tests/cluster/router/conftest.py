@@ -26,6 +26,7 @@ from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.snapshot import Snapshot
 from tercet.index.windows.store import DocumentWindows
+from tercet.index.wording import without_names_instead
 from tercet.index.writer import SegmentLimits
 from tercet.models.encoder import Encoder
 from tercet.models.representations import Int64, Representations, offsets_of, ragged_positions
@@ -38,6 +39,13 @@ from tests.service.tracing.conftest import collector as collector
 
 Result = TypeVar("Result")
 NAME = "demo"
+
+
+def refusal_of(answer: httpx.Response) -> Any:
+    """What a router refuses with where one server answers this: it names no other collections."""
+    refusal = answer.json()
+    refusal["error"]["message"] = without_names_instead(refusal["error"]["message"])
+    return refusal
 
 
 class AppTransport:
