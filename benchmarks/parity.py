@@ -150,8 +150,8 @@ class Float32Graph(NativeGraph):
                 fall = _linear(functional.gelu(_linear(text, layer.rise)), layer.fall)
                 text = self._norm(text + fall, layer.fall_norm)
             states[first:last] = text
-        found: Float32 = states.numpy()
-        return found
+        hidden: Float32 = states.numpy()
+        return hidden
 
     def _norm(self, states: torch.Tensor, norm: Norm) -> torch.Tensor:
         weights, biases = (torch.from_numpy(np.array(values)) for values in (norm.weights, norm.biases))

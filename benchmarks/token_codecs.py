@@ -232,8 +232,8 @@ def main() -> None:
     }
     for codec, each in means.items():
         print(f"{'mean':>12} {codec:>10} {100 * each['colbert']:+.2f} % | {100 * each['sum']:+.2f} %")
-    held = all(-means[STUDIED][side] <= bar for side, bar in BARS.items())
-    print(f"{STUDIED} loses at most {BARS}: {'yes' if held else 'NO'}")
+    within_bars = all(-means[STUDIED][side] <= bar for side, bar in BARS.items())
+    print(f"{STUDIED} loses at most {BARS}: {'yes' if within_bars else 'NO'}")
     record = {
         "samples": arguments.samples,
         "bars": BARS,

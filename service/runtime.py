@@ -275,7 +275,7 @@ class Runtime:
             return None
         if self.settings.ready_requires == "writes":
             self.data_root.require_writes()
-        if self.following is not None or not (self.lease is None or self.lease.held):
+        if self.following is not None or not (self.lease is None or self.lease.is_held):
             return "elsewhere"
         return self.data_root.writes()
 
@@ -336,8 +336,8 @@ class Runtime:
         assert self.lease is not None  # noqa: S101 - else nobody calls this
         if self.services is None and self.following is None:
             return  # it cannot write yet
-        held = await self.pools.lease.run(self.lease.keep)
-        if held and self.following is not None and not self.takes_over:
+        is_held = await self.pools.lease.run(self.lease.keep)
+        if is_held and self.following is not None and not self.takes_over:
             log.warning("the server that wrote gives no sign of life; this one takes over")
             self.takes_over = True
             if self.failed is not None:

@@ -2,7 +2,12 @@
 
 The group `statistics NAME` of the engine's records has it as a safetensors file, zlib-compressed and cut
 into parts `POSITION.NUMBER`, with a record `newest` that is put last: which position it is of, of which
-lineage, how many parts, and their checksum. It holds for just that position.
+lineage, how many parts, and their checksum. It holds for just that position. The arrays of the file:
+
+documents     int64     how many there are
+terms         int32[T]  with idf: ascending; with `frequencies` and `masses`, int64[T], see `TermTotals`
+words         uint8     with BM25: X words end to end; with `word_offsets` int64[X+1], `word_counts` int64[X]
+words_length  int64     with BM25: how many words all documents have together
 """
 
 from __future__ import annotations
@@ -59,16 +64,18 @@ class KeptStatistics:
     def of(self, settings: CollectionSettings, position: int) -> Statistics | None:
         """Those after the write at a position; None where they are not there, or not whole."""
         newest = self._engine.records(self._group, NEWEST).get(NEWEST)
-        if newest is None or (newest["position"], newest["lineage"]) != (position, _lineage(settings)):
+        if newest is None:
             return None
-        records = self._engine.records(self._group)
-        keys = [f"{position}.{number}" for number in range(newest["parts"])]
         try:
-            data = b"".join(b64decode(records[key]["data"]) for key in keys)
+            if (newest["position"], newest["lineage"]) != (position, _lineage(settings)):
+                return None
+            records = self._engine.records(self._group)
+            parts = (records[f"{position}.{number}"] for number in range(newest["parts"]))
+            data = b"".join(b64decode(part["data"]) for part in parts)
             if sha256(data).hexdigest() != newest["sha256"]:
                 return None
             return _unpacked(zlib.decompress(data), settings)
-        except (KeyError, ValueError, zlib.error, SafetensorError):
+        except (KeyError, TypeError, ValueError, zlib.error, SafetensorError):
             return None
 
     def forget(self) -> None:

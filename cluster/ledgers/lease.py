@@ -52,24 +52,24 @@ class StoreLease:
         self._clock = clock
         self._number, self._owner = -1, ""
         self._since = 0.0  # when the newest sign was first seen
-        self._held = not standby
+        self._is_held = not standby
         self._told = ""
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether the lease was this server's at the last look; a server that is to write has it at first."""
-        return self._held
+        return self._is_held
 
     def keep(self) -> bool:
         """Gives a sign where the lease is this server's, or nobody's any more; returns whether it is its own.
         What fails is logged once.
         """
         try:
-            self._held = self._keep()
-            self._tell("" if self._held or self._standby else f"server {self._owner} writes there now")
+            self._is_held = self._keep()
+            self._tell("" if self._is_held or self._standby else f"server {self._owner} writes there now")
         except ClusterError as error:
             self._tell(str(error))
-        return self._held
+        return self._is_held
 
     def take(self) -> None:
         """Gives the next sign, whoever gave the last one; none where no server gives any."""

@@ -44,10 +44,10 @@ class Settling:
         changes.
 
         version: of the map of shards that is in force; part: with any id of the collection, whose parts keep
-        theirs; received: a collection folder with the documents that
-        come, whose files are linked. Repeats of writes under their keys are carried out again. Raises
-        CollectionBusyError as `Fence.lifting`, or where the collection has not refused writes for this; what
-        an adoption raises, too. Nobody may write meanwhile.
+        theirs; received: a collection folder with the documents that come, whose files are linked. Repeats
+        of writes under their keys are carried out again. Raises CollectionBusyError as `Fence.lifting`, or
+        where the collection has not refused writes for this; what an adoption raises, too. Nobody may write
+        meanwhile.
         """
         publisher, committer = self._publisher, self._committer
         lineage = committer.state.settings.lineage

@@ -13,7 +13,7 @@ class Lease(Protocol):
         """After so long without a sign another server may have it."""
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether it was this server's at the last look. Takes no time."""
 
     def keep(self) -> bool:

@@ -23,7 +23,7 @@ class ReadyResponse(BaseModel):
     writes: Literal["ready", "storage_full", "unavailable", "elsewhere"] = Field(
         default="ready",
         description="Writing: `storage_full` where the disk is full and writes are 507, `unavailable` where "
-        "the data root cannot be written to at all, `elsewhere` where the server follows another one.",
+        "the data root cannot be written to at all, `elsewhere` where another server writes.",
     )
 
 

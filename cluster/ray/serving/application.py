@@ -34,11 +34,11 @@ class Piece:
 
 def shards_of(deployment: ServeDeployment) -> Sequence[ShardPart]:
     """The shards that Ray is to run. Raises DeploymentError where a map names none, or StoreAddressError."""
-    found = _map_of(deployment)
-    if found is None:
+    map = _map_of(deployment)
+    if map is None:
         return deployment.shards
     url = str(deployment.shard_map).rstrip("/")
-    return [ShardPart(snapshots=f"{url}/{place.snapshots}") for place in found.shards]
+    return [ShardPart(snapshots=f"{url}/{place.snapshots}") for place in map.shards]
 
 
 def _map_of(deployment: ServeDeployment) -> ShardMap | None:

@@ -59,7 +59,7 @@ def signs(root: ObjectStore) -> list[str]:
 
 def test_whoever_writes_gives_signs_and_keeps_the_newest(root: Any, lease: Any, clock: Clock) -> None:
     first = lease("first")
-    assert first.held
+    assert first.is_held
     for number in (1, 2, 3):
         assert first.keep()
         assert signs(root) == [f"signs/00000000000{number}"]
@@ -70,7 +70,7 @@ def test_whoever_writes_gives_signs_and_keeps_the_newest(root: Any, lease: Any, 
 
 def test_a_server_that_stands_by_waits_for_the_last_sign_to_grow_old(lease: Any, clock: Clock) -> None:
     first, second = lease("first"), lease("second", standby=True)
-    assert not second.held
+    assert not second.is_held
     first.keep()
     for _ in range(5):
         assert not second.keep()
@@ -81,9 +81,9 @@ def test_a_server_that_stands_by_waits_for_the_last_sign_to_grow_old(lease: Any,
     assert not second.keep()
     clock.now += 0.2
     assert second.keep()
-    assert second.held
+    assert second.is_held
     assert not first.keep()  # it was asleep
-    assert not first.held
+    assert not first.is_held
 
 
 def test_of_two_that_stand_by_one_takes_over(lease: Any, clock: Clock) -> None:

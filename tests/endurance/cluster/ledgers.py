@@ -86,6 +86,12 @@ class Shard:
         self.follower = node
         self.following.lead_to(node.port)
 
+    async def follow_anew_at(self, node: Node) -> None:
+        """Ends a node, and has it follow with an empty disk."""
+        await node.kill()
+        self.wipe(node)
+        await self.follow_at(node)
+
     async def taken_over(self) -> Node:
         """Waits until the server that followed writes; returns the former writer. Raises TimeoutError."""
         former, new = self.writer, self.follower
@@ -141,8 +147,7 @@ async def replaced(shard: Shard) -> None:
     former, new = shard.writer, shard.follower
     await shard.promote(new.data)
     await shard.write_at(new)
-    shard.wipe(former)
-    await shard.follow_at(former)
+    await shard.follow_anew_at(former)
 
 
 async def paused(shard: Shard) -> None:
@@ -154,9 +159,7 @@ async def paused(shard: Shard) -> None:
     await shard.write_at(new)
     former.signal(signal.SIGCONT)
     await require_refused(former)
-    await former.kill()
-    shard.wipe(former)
-    await shard.follow_at(former)
+    await shard.follow_anew_at(former)
 
 
 async def came_back(shard: Shard) -> None:
@@ -173,8 +176,7 @@ async def came_back(shard: Shard) -> None:
     await shard.writer.kill()
     await shard.promote(former.data)
     await shard.write_at(former)
-    shard.wipe(new)
-    await shard.follow_at(new)
+    await shard.follow_anew_at(new)
 
 
 async def copied(shard: Shard) -> None:
@@ -201,17 +203,14 @@ async def lost(shard: Shard) -> None:
 
 async def lost_follower(shard: Shard) -> None:
     """The server that follows loses its disk."""
-    await shard.follower.kill()
-    shard.wipe(shard.follower)
-    await shard.follow_at(shard.follower)
+    await shard.follow_anew_at(shard.follower)
 
 
 async def abandoned(shard: Shard) -> None:
     """Its disk is lost, and the server that follows takes over."""
     await shard.writer.kill()
     former = await shard.taken_over()
-    shard.wipe(former)
-    await shard.follow_at(former)
+    await shard.follow_anew_at(former)
 
 
 async def slept(shard: Shard) -> None:
@@ -220,9 +219,7 @@ async def slept(shard: Shard) -> None:
     former = await shard.taken_over()
     former.signal(signal.SIGCONT)
     await require_refused(former)
-    await former.kill()
-    shard.wipe(former)
-    await shard.follow_at(former)
+    await shard.follow_anew_at(former)
 
 
 FAULTS = (killed, terminated, wiped, replaced, paused, came_back, copied, lost, lost_follower)

@@ -43,13 +43,15 @@ class FaultProxy:
     def lead_to(self, port: int) -> None:
         """Leads to another server from now on; connections that there are end."""
         self._target_port = port
-        for writer in self._writers:
-            _reset(writer)
+        self._reset_all()
 
     def close(self) -> None:
         """Refuses connections and resets those that there are."""
         if self._server is not None:
             self._server.close()
+        self._reset_all()
+
+    def _reset_all(self) -> None:
         for writer in self._writers:
             _reset(writer)
 
