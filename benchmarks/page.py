@@ -26,7 +26,7 @@ from benchmarks.recording import dated, write
 from benchmarks.serving.server import DEMO, build, serving
 
 QUERY = "how do bees tell each other where food is?"
-BAR_MS, BAR_BYTES = 1000.0, 150_000
+BAR_MS, BAR_BYTES = 700.0, 150_000
 FIRST_HIT = """() => new Promise((found) => {
   const look = () => document.querySelector(".hit") ? requestAnimationFrame(() => found(performance.now()))
     : requestAnimationFrame(look);
@@ -66,7 +66,7 @@ def main() -> None:
     for name, value in figures.items():
         print(f"{name:<16} {value:>8,}")
     met = (
-        figures["slowest_ms"] <= BAR_MS
+        figures["first_hits_ms"] <= BAR_MS
         and figures["page_bytes"] <= BAR_BYTES
         and not figures["console_errors"]
     )

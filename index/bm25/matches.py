@@ -75,6 +75,8 @@ class QueryWords:
 
     def _has_joined(self, unit: str) -> bool:
         """Whether a unit's words are found as one."""
+        if unit.isascii() and unit.isalnum():  # one word, as most are
+            return False
         joined = [self._analyzer.spelling(unit).joined for part in cut(unit) for unit in part.units]
         return len(joined) == 1 and joined[0] is not None and MARK + joined[0] in self._terms
 

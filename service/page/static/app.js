@@ -3,7 +3,6 @@
 import { addressOf, readAddress } from "./address.js";
 import { forgetKey, hasKey, onKeyNeeded } from "./api.js";
 import { askForKey } from "./dialogs.js";
-import * as documents from "./documents.js";
 import { h, replace, select } from "./dom.js";
 import { chooseLanguage, currentLanguage, LANGUAGES, t } from "./language.js";
 import { errorNotice, remarksElement } from "./notices.js";
@@ -11,11 +10,12 @@ import * as search from "./search.js";
 
 // Views that not everybody opens are fetched when they are opened.
 const later = (path) => ({ show: async (...given) => (await import(path)).show(...given) });
-const VIEWS = { search, load: later("./load/view.js"), documents, collections: later("./collections/view.js"), jobs: later("./jobs/view.js"), compare: later("./compare/view.js"), embed: later("./embed/view.js"), server: later("./server/view.js") };
+const VIEWS = { search, load: later("./load/view.js"), documents: later("./documents/view.js"), collections: later("./collections/view.js"), jobs: later("./jobs/view.js"), compare: later("./compare/view.js"), embed: later("./embed/view.js"), server: later("./server/view.js") };
 const THEME = "tercet-theme";
 const THEMES = ["auto", "light", "dark"];
 
 const main = h("main", { id: "main", tabindex: -1 });
+const brand = h("a", { class: "brand", href: addressOf("search") }, h("img", { src: "page/icon.svg", alt: "", width: 22, height: 22 }), "Tercet");
 const header = h("header", { class: "top" });
 let leaving = new AbortController();
 
@@ -36,7 +36,7 @@ function frame(view) {
   const forget = hasKey() && h("button", { type: "button", class: "quiet", text: t("key.forget"), on: { click: () => (forgetKey(), location.reload()) } });
   replace(
     header,
-    h("a", { class: "brand", href: addressOf("search") }, h("img", { src: "page/icon.svg", alt: "", width: 22, height: 22 }), "Tercet"),
+    brand,
     h("nav", { "aria-label": t("nav") }, h("ul", {}, links)),
     h("div", { class: "row tools" }, forget, h("a", { href: "docs", text: t("api") }), language, theme),
   );

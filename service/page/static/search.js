@@ -44,6 +44,7 @@ class SearchView {
     this._examples = examplesOf(values);
     this._build(root, values.get("q") ?? "");
     this._search();
+    this._drawFilters(); // after the search is sent, since counts of values may come later than hits
   }
 
   _fields() {
@@ -93,7 +94,6 @@ class SearchView {
     this._local = h("div", { class: "notice", hidden: true });
     this._list = h("ol", { class: "hits", "aria-label": t("nav.search") });
     this._list.addEventListener("keydown", (event) => this._pressed(event));
-    this._drawFilters();
     replace(
       root,
       h("h1", { class: "visually-hidden", text: t("nav.search") }),

@@ -1,14 +1,14 @@
 // The view of a collection's documents: browse, add, edit, delete.
 
-import { addressOf, go, writeAddress } from "./address.js";
-import { api, collectionPath } from "./api.js";
-import { ask, confirmed } from "./dialogs.js";
-import { button, field, h, replace, select } from "./dom.js";
-import { InputError } from "./errors.js";
-import { filterOf, Filters, filterState, filterText } from "./filters.js";
-import { isObject, jsonOf } from "./json.js";
-import { number, t } from "./language.js";
-import { emptyNotice, errorNotice, remark } from "./notices.js";
+import { addressOf, go, writeAddress } from "../address.js";
+import { api, collectionPath } from "../api.js";
+import { ask, confirmed } from "../dialogs.js";
+import { button, field, h, replace, select } from "../dom.js";
+import { InputError } from "../errors.js";
+import { filterOf, Filters, filterState, filterText } from "../filters.js";
+import { isObject, jsonOf } from "../json.js";
+import { number, t } from "../language.js";
+import { emptyNotice, errorNotice, remark } from "../notices.js";
 
 const PAGE = 20;
 const EXCERPT = 200;
