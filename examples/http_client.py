@@ -1,6 +1,6 @@
 """Searches, embeds and re-ranks over HTTP; `make demo` starts the service that answers.
 
-Run: python examples/http_client.py [URL]; TERCET_KEY has the server's key, if it needs one.
+Run: python examples/http_client.py [URL]; TERCET_CLIENT_KEY has the server's key, if it needs one.
 """
 
 import os
@@ -9,7 +9,11 @@ import sys
 import httpx
 
 url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8080"
-headers = {"Authorization": f"Bearer {os.environ['TERCET_KEY']}"} if "TERCET_KEY" in os.environ else {}
+headers = (
+    {"Authorization": f"Bearer {os.environ['TERCET_CLIENT_KEY']}"}
+    if "TERCET_CLIENT_KEY" in os.environ
+    else {}
+)
 with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
     query = "why does bread dough rise?"
 

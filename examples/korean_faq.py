@@ -17,10 +17,10 @@ FAQ = Path(__file__).with_suffix(".jsonl")
 parser = argparse.ArgumentParser()
 parser.add_argument("question")
 parser.add_argument("--topic", choices=("계정", "배송", "결제", "반품"))
-parser.add_argument("--url", default="http://127.0.0.1:8080", help="of Tercet; its key is in TERCET_KEY")
+parser.add_argument("--url", default="http://127.0.0.1:8080", help="of Tercet (key: TERCET_CLIENT_KEY)")
 arguments = parser.parse_args()
 
-with Client(arguments.url, key=os.environ.get("TERCET_KEY")) as client:
+with Client(arguments.url, key=os.environ.get("TERCET_CLIENT_KEY")) as client:
     # BM25 counts each two syllables of Hangul, so that endings and particles need no analysis.
     open_collection(client, "korean-faq", {"bm25": True, "fields": {"topic": "keyword"}})
     client.put_documents("korean-faq", [json.loads(line) for line in FAQ.read_text("utf-8").splitlines()])

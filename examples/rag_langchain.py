@@ -51,13 +51,13 @@ def language_model(name: str | None, base_url: str | None) -> Runnable:
 
 parser = argparse.ArgumentParser()
 parser.add_argument("question")
-parser.add_argument("--url", default="http://127.0.0.1:8080", help="of Tercet; its key is in TERCET_KEY")
+parser.add_argument("--url", default="http://127.0.0.1:8080", help="of Tercet (key: TERCET_CLIENT_KEY)")
 parser.add_argument("--collection", default="demo")
 parser.add_argument("--model", help="of an OpenAI-compatible server")
 parser.add_argument("--base-url", help="of that server, unless it is OpenAI's")
 arguments = parser.parse_args()
 
-place = {"url": arguments.url, "collection": arguments.collection, "key": os.environ.get("TERCET_KEY")}
+place = {"url": arguments.url, "collection": arguments.collection, "key": os.environ.get("TERCET_CLIENT_KEY")}
 found = TercetRetriever(**place, k=10).invoke(arguments.question)
 best = TercetRerank(**place, top_n=3).compress_documents(found, arguments.question)
 for number, document in enumerate(best, 1):

@@ -217,11 +217,6 @@ def no_documents(source: Source, skipped: int, skips: Sequence[Skipped]) -> Sour
     )
 
 
-def read_documents(source: Source, *, on_error: OnError = "stop") -> DocumentReader:
-    """Documents of files and folders; see DocumentReader."""
-    return DocumentReader(source, on_error=on_error)
-
-
 def _cutter(split: Split, tokenizer: Tokenizer | None) -> PassageCutter:
     from tercet.ingest.passages.cutter import PassageCutter  # what cuts is seldom needed
 

@@ -28,7 +28,7 @@ def node_major() -> int:
 def test_every_method_works(server: str) -> None:
     done = subprocess.run(
         ["node", "--test", "--test-reporter=tap", f"{TESTS}/"],
-        env={**os.environ, "TERCET_URL": server, "TERCET_KEY": "secret"},
+        env={**os.environ, "TERCET_URL": server, "TERCET_CLIENT_KEY": "secret"},
         capture_output=True,
         text=True,
         timeout=SECONDS,

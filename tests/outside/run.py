@@ -71,7 +71,7 @@ def tried(part: Part, server: Server, folder: Path, renew: bool) -> dict[str, An
         env={
             **os.environ,
             "TERCET_URL": server.url,
-            "TERCET_KEY": server.key,
+            "TERCET_CLIENT_KEY": server.key,
             "PYTHONPATH": str(HERE),
             "PYTHONDONTWRITEBYTECODE": "1",
         },

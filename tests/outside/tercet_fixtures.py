@@ -1,6 +1,6 @@
 """A pytest plugin for the packages of frameworks: the server that `make outside` runs, and empty collections.
 
-TERCET_URL is the server's address and TERCET_KEY a key that may write.
+TERCET_URL is the server's address and TERCET_CLIENT_KEY a key that may write.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def url() -> str:
 @pytest.fixture(scope="session")
 def key() -> str | None:
     """A key that may write, where the server has keys."""
-    return os.environ.get("TERCET_KEY")
+    return os.environ.get("TERCET_CLIENT_KEY")
 
 
 @pytest.fixture(scope="session")

@@ -61,4 +61,4 @@ def test_components_are_saved() -> None:
     for component in (TercetTextEmbedder(), TercetDocumentEmbedder(batch_size=7), TercetRanker(top_k=3)):
         saved = component.to_dict()
         assert type(component).from_dict(saved).to_dict() == saved
-        assert saved["init_parameters"]["key"]["env_vars"] == ["TERCET_KEY"]
+        assert saved["init_parameters"]["key"]["env_vars"] == ["TERCET_CLIENT_KEY"]

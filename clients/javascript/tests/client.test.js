@@ -1,4 +1,4 @@
-// Every method against a real server, whose address and key are TERCET_URL and TERCET_KEY.
+// Every method against a real server, whose address and key are TERCET_URL and TERCET_CLIENT_KEY.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,8 +14,8 @@ import {
 } from "../tercet.js";
 
 const url = process.env.TERCET_URL;
-const key = process.env.TERCET_KEY;
-const server = { skip: url === undefined && "set TERCET_URL and TERCET_KEY to those of a server" };
+const key = process.env.TERCET_CLIENT_KEY;
+const server = { skip: url === undefined && "set TERCET_URL and TERCET_CLIENT_KEY to those of a server" };
 const client = new Client(url, { key });
 const TEXTS = ["Green tea is brewed with hot water.", "A steam train crosses the bridge."];
 

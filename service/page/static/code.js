@@ -15,13 +15,13 @@ function pythonOf(value) {
 
 // Of a server, the body of a search, and whether it needs a key, which is read from the environment.
 const LANGUAGES = {
-  curl: (url, body, key) => `curl ${url}/search${key ? ' -H "Authorization: Bearer $TERCET_KEY"' : ""} \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body, null, 2).replaceAll("'", "'\\''")}'`,
+  curl: (url, body, key) => `curl ${url}/search${key ? ' -H "Authorization: Bearer $TERCET_CLIENT_KEY"' : ""} \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body, null, 2).replaceAll("'", "'\\''")}'`,
   Python: (url, { collection, query, ...options }, key) => {
     const given = Object.entries(options).map(([name, value]) => `, ${name}=${pythonOf(value)}`);
-    const client = `Client("${url}"${key ? ', key=os.environ["TERCET_KEY"]' : ""})`;
+    const client = `Client("${url}"${key ? ', key=os.environ["TERCET_CLIENT_KEY"]' : ""})`;
     return `${key ? "import os\n\n" : ""}from tercet_client import Client  # clients/python\n\nwith ${client} as client:\n    answer = client.search(${pythonOf(collection)}, ${pythonOf(query)}${given.join("")})\nfor hit in answer["hits"]:\n    print(hit["id"], hit["score"], hit["title"])`;
   },
-  JavaScript: (url, body, key) => `const response = await fetch("${url}/search", {\n  method: "POST",\n  headers: { "Content-Type": "application/json"${key ? ", Authorization: `Bearer ${process.env.TERCET_KEY}`" : ""} },\n  body: JSON.stringify(${JSON.stringify(body, null, 2).replaceAll("\n", "\n  ")}),\n});\nconst { hits } = await response.json();\nfor (const { id, score, title } of hits) console.log(id, score, title);`,
+  JavaScript: (url, body, key) => `const response = await fetch("${url}/search", {\n  method: "POST",\n  headers: { "Content-Type": "application/json"${key ? ", Authorization: `Bearer ${process.env.TERCET_CLIENT_KEY}`" : ""} },\n  body: JSON.stringify(${JSON.stringify(body, null, 2).replaceAll("\n", "\n  ")}),\n});\nconst { hits } = await response.json();\nfor (const { id, score, title } of hits) console.log(id, score, title);`,
 };
 
 /** Shows the search of a body in a dialog. key: whether this tab sends one. */

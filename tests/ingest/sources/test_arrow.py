@@ -15,7 +15,7 @@ from tercet.index.candidates import Document
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources import arrow_rows
 from tercet.ingest.sources.columns import ColumnChoice
-from tercet.ingest.sources.reader import DocumentReader, read_documents
+from tercet.ingest.sources.reader import DocumentReader
 from tercet.ingest.sources.reading import Reading
 
 MEBIBYTE = 2**20
@@ -65,7 +65,7 @@ def test_files_and_streams_hold_what_parquet_does(
     tmp_path: Path, name: str, form: Literal["file", "stream"], compression: str | None
 ) -> None:
     """A process reads each, so not every name is combined with every compression."""
-    reader = read_documents(write(tmp_path / name, TABLE, form, compression))
+    reader = DocumentReader(write(tmp_path / name, TABLE, form, compression))
     assert list(reader) == EXPECTED
     assert reader.total == (3 if form == "file" else None)
     assert reader.fraction == 1.0
@@ -73,15 +73,15 @@ def test_files_and_streams_hold_what_parquet_does(
 
 def test_parquet_holds_the_same(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(TABLE, tmp_path / "x.parquet")
-    assert list(read_documents(tmp_path / "x.parquet")) == EXPECTED
+    assert list(DocumentReader(tmp_path / "x.parquet")) == EXPECTED
 
 
 def test_feather_as_its_own_writer_makes_it(tmp_path: Path) -> None:
     pyarrow.feather.write_feather(TABLE, str(tmp_path / "x.feather"))
-    assert list(read_documents(tmp_path / "x.feather")) == EXPECTED
+    assert list(DocumentReader(tmp_path / "x.feather")) == EXPECTED
     (tmp_path / "old.feather").write_bytes(b"FEA1" + bytes(100) + b"FEA1")
     with pytest.raises(SourceError, match=r"old\.feather: .* Feather of version 1; write it as version 2"):
-        read_documents(tmp_path / "old.feather")
+        DocumentReader(tmp_path / "old.feather")
 
 
 @pytest.mark.slow
@@ -91,12 +91,12 @@ def test_a_folder_that_hugging_face_datasets_saved(tmp_path: Path) -> None:
     write(tmp_path / "cache-0123456789abcdef.arrow", TABLE, "stream")  # what its map() left there
     (tmp_path / "dataset_info.json").write_text(json.dumps({"features": {}}))
     (tmp_path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data"}]}))
-    assert list(read_documents(tmp_path)) == EXPECTED
+    assert list(DocumentReader(tmp_path)) == EXPECTED
 
 
 def test_a_stream_tells_how_far_it_is_read(tmp_path: Path) -> None:
     table = pyarrow.table({"id": [f"d{row}" for row in range(1000)], "text": ["x" * 100] * 1000})
-    reader = read_documents(write(tmp_path / "x.arrow", table, "stream", rows=100))
+    reader = DocumentReader(write(tmp_path / "x.arrow", table, "stream", rows=100))
     shares = [reader.fraction for _ in reader]
     assert shares == sorted(shares)
     assert (shares[0], len(set(shares))) == (0.0, 10)
@@ -109,13 +109,13 @@ def test_a_batch_of_more_than_the_memory_is_read_where_it_is_not_compressed(
 ) -> None:
     monkeypatch.setattr(arrow_rows, "MEMORY_BYTES", 256 * MEBIBYTE)
     table = pyarrow.table({"id": [f"d{row}" for row in range(400)], "text": ["x" * MEBIBYTE] * 400})
-    documents = read_documents(write(tmp_path / "x.arrow", table, rows=400))
+    documents = DocumentReader(write(tmp_path / "x.arrow", table, rows=400))
     assert sum(len(document.text) for document in documents) == 400 * MEBIBYTE
     (tmp_path / "x.arrow").unlink()
     packed = write(tmp_path / "packed.arrow", table, compression="zstd", rows=400)
     assert packed.stat().st_size < MEBIBYTE
     with pytest.raises(SourceError, match=r"packed\.arrow: .*takes more than 256 MiB of memory"):
-        list(read_documents(packed, on_error="skip"))
+        list(DocumentReader(packed, on_error="skip"))
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_what_points_outside_of_its_data_is_damaged(tmp_path: Path) -> None:
         with make(str(tmp_path / name), batch.schema) as writer:
             writer.write_batch(batch)
         with pytest.raises(SourceError, match=rf"{name}: damaged \(.*\) after row 0"):
-            list(read_documents(tmp_path / name, on_error="skip"))
+            list(DocumentReader(tmp_path / name, on_error="skip"))
 
 
 @pytest.mark.parametrize("cut", [0, 4, 100, 700])
@@ -138,16 +138,16 @@ def test_what_is_cut_off_or_none_is_told(tmp_path: Path, cut: int) -> None:
         path = write(tmp_path / f"{form}.arrow", TABLE, form)  # type: ignore[arg-type]
         path.write_bytes(path.read_bytes()[:cut])
         with pytest.raises(SourceError, match=rf"{form}\.arrow: (not a readable Arrow file|damaged)"):
-            list(read_documents(path, on_error="skip"))
+            list(DocumentReader(path, on_error="skip"))
     (tmp_path / "x.arrow").write_bytes(b"none of it, whatever it is")
     with pytest.raises(SourceError, match=r"x\.arrow: not a readable Arrow file"):
-        read_documents(tmp_path / "x.arrow")
+        DocumentReader(tmp_path / "x.arrow")
 
 
 def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     batch = pyarrow.RecordBatch.from_arrays([pyarrow.array(["a"])] * 3, ["id", "text", "text"])
     with pytest.raises(SourceError, match="the column 'text' is there twice; rename one"):
-        read_documents(write(tmp_path / "x.arrow", pyarrow.Table.from_batches([batch])))
+        DocumentReader(write(tmp_path / "x.arrow", pyarrow.Table.from_batches([batch])))
 
 
 UUID = "9f6c2f0e-8a3b-4b7a-9a1e-000000000001"
@@ -180,7 +180,7 @@ VALUES: dict[str, tuple[pyarrow.Array, Any]] = {
 def test_values_that_parquet_has_no_type_for(tmp_path: Path) -> None:
     columns = {name: values for name, (values, _) in VALUES.items()}
     path = write(tmp_path / "x.arrow", pyarrow.table({"id": ["a"], "text": ["x"], **columns}))
-    reader = read_documents(path)
+    reader = DocumentReader(path)
     (document,) = reader
     assert document.metadata == {name: expected for name, (_, expected) in VALUES.items()}
     assert reader.skips == []

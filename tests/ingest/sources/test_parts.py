@@ -12,7 +12,7 @@ from tercet.index.errors import DuplicateDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import ColumnChoice
 from tercet.ingest.sources.files import source_files
-from tercet.ingest.sources.reader import DocumentReader, read_documents
+from tercet.ingest.sources.reader import DocumentReader
 from tercet.ingest.sources.reading import Reading
 
 
@@ -47,7 +47,7 @@ def test_folders_give_columns(tmp_path: Path, ending: str) -> None:
         ("a", {"lang": "en", "year": 2024}),
         ("b", {"lang": "en", "year": 2024}),
     ]
-    text = read_documents(tmp_path / "lang=en")  # the source's own name gives none, either
+    text = DocumentReader(tmp_path / "lang=en")  # the source's own name gives none, either
     assert [document.metadata for document in text] == [{"year": "2024"}] * 2
 
 
@@ -64,7 +64,7 @@ def test_a_folder_that_does_not_fit_a_field_is_the_fault_of_its_records(tmp_path
 @pytest.mark.slow
 def test_a_folders_column_goes_before_the_files_own_and_may_be_any_part(tmp_path: Path) -> None:
     write(tmp_path / "lang=en" / "title=T%20T" / "x.parquet", "a", lang="none")
-    assert list(read_documents(tmp_path)) == [Document("a", "text a", "T T", {"lang": "en"})]
+    assert list(DocumentReader(tmp_path)) == [Document("a", "text a", "T T", {"lang": "en"})]
     reader = DocumentReader(tmp_path, reading=Reading(ColumnChoice(id="lang", title="id")))
     assert list(reader) == [Document("en", "text a", "a", {"title": "T T"})]
 
@@ -84,13 +84,13 @@ def test_a_linked_folder_is_read(tmp_path: Path) -> None:
     write(tmp_path / "elsewhere" / "x.jsonl", "a")
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "link").symlink_to(tmp_path / "elsewhere")
-    assert [document.id for document in read_documents(tmp_path / "source")] == ["a"]
+    assert [document.id for document in DocumentReader(tmp_path / "source")] == ["a"]
 
 
 def test_kinds_are_not_mixed_within_a_folder_but_json_describes(tmp_path: Path) -> None:
     write(tmp_path / "x.parquet", "a")
     (tmp_path / "dataset_info.json").write_text("{}")
-    assert [document.id for document in read_documents(tmp_path)] == ["a"]
+    assert [document.id for document in DocumentReader(tmp_path)] == ["a"]
     write(tmp_path / "below" / "y.csv", "b")
     with pytest.raises(SourceError, match=r"holds x\.parquet and y\.csv, which are not of one kind; name"):
         source_files(tmp_path)

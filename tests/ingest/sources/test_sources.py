@@ -17,7 +17,7 @@ from tercet.index.candidates import Document
 from tercet.index.errors import DuplicateDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.files import source_files
-from tercet.ingest.sources.reader import DocumentReader, read_documents
+from tercet.ingest.sources.reader import DocumentReader
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -49,7 +49,7 @@ EXPECTED = [
     "name", ["x.jsonl", "x.ndjson", "X.JSONL", *(f"x.jsonl{each}" for each in PACK), "X.JSONL.GZ"]
 )
 def test_json_lines(tmp_path: Path, name: str) -> None:
-    reader = read_documents(write(tmp_path / name, *THREE, ""))
+    reader = DocumentReader(write(tmp_path / name, *THREE, ""))
     assert list(reader) == EXPECTED
     assert reader.fraction == 1.0
     assert reader.total == (None if Path(name).suffix.lower() in PACK else 3)
@@ -59,13 +59,13 @@ def test_json_lines(tmp_path: Path, name: str) -> None:
 def test_beir_folder_and_parquet_parts(tmp_path: Path) -> None:
     write(tmp_path / "corpus.jsonl.gz", *THREE)
     write(tmp_path / "queries.jsonl", '{"_id": "q", "text": "query"}')
-    assert list(read_documents(tmp_path)) == EXPECTED
+    assert list(DocumentReader(tmp_path)) == EXPECTED
     parts = tmp_path / "parts"
     parts.mkdir()
     for name in ("b", "a"):
         table = pyarrow.table({"id": [name], "text": [f"text {name}"]})
         pyarrow.parquet.write_table(table, parts / f"{name}.parquet")
-    reader = read_documents(parts)
+    reader = DocumentReader(parts)
     assert [document.id for document in reader] == ["a", "b"]
     assert reader.total == 2
 
@@ -74,12 +74,12 @@ def test_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
     path = write(
         tmp_path / "x.jsonl", b'\xef\xbb\xbf{"id": "a", "text": "one"}\r', b'{"id": "b", "text": ""}\r'
     )
-    assert list(read_documents(path)) == [Document("a", "one"), Document("b", "")]
+    assert list(DocumentReader(path)) == [Document("a", "one"), Document("b", "")]
 
 
 def test_half_a_character_is_left_to_the_index(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", '{"id": "a", "text": "cut \\ud83d"}')
-    assert list(read_documents(path)) == [Document("a", "cut \ud83d")]
+    assert list(DocumentReader(path)) == [Document("a", "cut \ud83d")]
 
 
 BAD_LINES = [
@@ -138,14 +138,14 @@ def test_duplicates_name_both_places(tmp_path: Path) -> None:
     lines = ['{"id": "a", "text": "first"}', '{"id": "b", "text": "x"}', '{"id": "a", "text": "second"}']
     path = write(tmp_path / "x.jsonl", *lines)
     with pytest.raises(DuplicateDocumentError, match=r"line 3: the id 'a' occurs already at .*line 1"):
-        list(read_documents(path))
-    reader = read_documents(path, on_error="skip")
+        list(DocumentReader(path))
+    reader = DocumentReader(path, on_error="skip")
     assert [(document.id, document.text) for document in reader] == [("a", "first"), ("b", "x")]
     assert "line 3" in str(reader.skips[0])
 
 
 def test_only_the_first_skips_are_listed(tmp_path: Path) -> None:
-    reader = read_documents(write(tmp_path / "x.jsonl", *["{}"] * 50), on_error="skip")
+    reader = DocumentReader(write(tmp_path / "x.jsonl", *["{}"] * 50), on_error="skip")
     assert list(reader) == []
     assert reader.skipped == 50
     assert [skip.position[-6:] for skip in reader.skips[:2]] == ["line 1", "line 2"]
@@ -159,10 +159,10 @@ def test_packed_data_that_is_cut_off_or_none_stops(tmp_path: Path, suffix: str) 
     lines = b"\n".join(b'{"id": "%d", "text": "%s"}' % (n, bytes([97 + n % 26]) * 40) for n in range(9000))
     path.write_bytes(PACK[suffix](lines)[:-20])
     with pytest.raises(SourceError, match=rf"the {suffix[1:]} data is damaged or cut off after line \d"):
-        list(read_documents(path, on_error="skip"))
+        list(DocumentReader(path, on_error="skip"))
     path.write_bytes(b"none of it")
     with pytest.raises(SourceError, match="data is damaged or cut off after line 0"):
-        list(read_documents(path, on_error="skip"))
+        list(DocumentReader(path, on_error="skip"))
 
 
 def test_damaged_gzip_stops_even_when_skipping(tmp_path: Path) -> None:
@@ -170,10 +170,10 @@ def test_damaged_gzip_stops_even_when_skipping(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(SourceError, match=r"damaged or cut off after line [1-9]\d*"):
-        list(read_documents(path, on_error="skip"))
+        list(DocumentReader(path, on_error="skip"))
     path.write_bytes(b'{"id": "a", "text": "not packed"}\n')
     with pytest.raises(SourceError, match="damaged or cut off after line 0"):
-        list(read_documents(path))
+        list(DocumentReader(path))
 
 
 def test_an_endless_line_is_not_held(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_folder_of_many_parts_keeps_no_file_open(tmp_path: Path) -> None:
     for part in range(30):
         table = pyarrow.table({"id": [f"d{part:02d}"], "text": ["tea"]})
         pyarrow.parquet.write_table(table, tmp_path / f"{part:02d}.parquet")
-    reader = read_documents(tmp_path)
+    reader = DocumentReader(tmp_path)
     opened = [file.path for file in psutil.Process().open_files() if file.path.endswith(".parquet")]
     assert opened == []
     assert reader.total == 30
@@ -220,7 +220,7 @@ def test_a_folder_of_many_parts_keeps_no_file_open(tmp_path: Path) -> None:
 
 def test_the_reason_for_a_skipped_record_is_short(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", '{"id": "a", "text": "x"}', f'{{"id": "{"b" * 10_000}", "text": "x"}}')
-    reader = read_documents(path, on_error="skip")
+    reader = DocumentReader(path, on_error="skip")
     assert [document.id for document in reader] == ["a"]
     assert len(str(reader.skips[0])) < 1000
 
@@ -239,7 +239,7 @@ def test_parquet_columns(tmp_path: Path) -> None:
     )
     path = tmp_path / "x.parquet"
     pyarrow.parquet.write_table(table, path)
-    reader = read_documents(path, on_error="skip")
+    reader = DocumentReader(path, on_error="skip")
     assert list(reader) == [Document("1", "one", None, {"day": "2020-01-02", "weight": 0.5, "year": 5})]
     assert [str(skip).removeprefix(f"{path} ") for skip in reader.skips] == [
         'row 2: "weight" is nan: use null for an unknown number',
@@ -252,12 +252,12 @@ def test_parquet_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(b"no parquet")
     with pytest.raises(SourceError, match="not a readable Parquet file"):
-        read_documents(path)
+        DocumentReader(path)
     pyarrow.parquet.write_table(pyarrow.table({"id": ["a"], "body": ["x"]}), path)
-    assert list(read_documents(path)) == [Document("a", "x")]
+    assert list(DocumentReader(path)) == [Document("a", "x")]
     pyarrow.parquet.write_table(pyarrow.table({"id": ["a"], "words": ["x"]}), path)
     with pytest.raises(SourceError, match="the columns are id, words: name one with --text-field"):
-        list(read_documents(path))
+        list(DocumentReader(path))
 
 
 def test_parquet_without_its_extra_says_how_to_get_it(
@@ -268,4 +268,4 @@ def test_parquet_without_its_extra_says_how_to_get_it(
     path = tmp_path / "x.parquet"
     path.touch()
     with pytest.raises(SourceError, match=r"x\.parquet: Parquet needs pyarrow .* -e '\.\[cpu,parquet\]'"):
-        list(read_documents(path))
+        list(DocumentReader(path))

@@ -15,7 +15,7 @@ import pytest
 
 from tercet.index.candidates import Document
 from tercet.ingest.errors import SourceError
-from tercet.ingest.sources.reader import read_documents
+from tercet.ingest.sources.reader import DocumentReader
 from tercet.ingest.sources.stdin import kept
 
 if sys.version_info >= (3, 14):
@@ -60,7 +60,7 @@ TEXTS = {
 @pytest.mark.parametrize("name", [*TEXTS, "parquet", "file", "stream"])
 def test_content_tells_what_it_is(tmp_path: Path, name: str) -> None:
     path = kept(io.BytesIO({**TEXTS, **tables()}[name]), tmp_path)
-    assert list(read_documents(path)) == EXPECTED
+    assert list(DocumentReader(path)) == EXPECTED
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
@@ -68,14 +68,14 @@ def test_content_tells_what_it_is(tmp_path: Path, name: str) -> None:
 def test_packed_content_is_recognised(tmp_path: Path, pack: object) -> None:
     for name in ("lines", "csv"):
         path = kept(io.BytesIO(pack(TEXTS[name])), tmp_path)  # type: ignore[operator]
-        assert list(read_documents(path)) == EXPECTED
+        assert list(DocumentReader(path)) == EXPECTED
 
 
 def test_lines_of_objects_that_hold_arrays_are_lines(tmp_path: Path) -> None:
     posts = [{"key": 1, "body": "one", "said": [{"by": "x"}]}, {"key": 2, "body": "two", "said": []}]
     for lines in (posts, [{"of": [{"no": 1}]}, *posts]):
         path = kept(io.BytesIO("\n".join(map(json.dumps, lines)).encode()), tmp_path)
-        reader = read_documents(path, on_error="skip")
+        reader = DocumentReader(path, on_error="skip")
         with pytest.raises(SourceError, match="name one with --id-field"):
             next(iter(reader))
         assert reader.total == len(lines)
@@ -83,13 +83,13 @@ def test_lines_of_objects_that_hold_arrays_are_lines(tmp_path: Path) -> None:
 
 def test_a_bad_first_line_is_one(tmp_path: Path) -> None:
     path = kept(io.BytesIO(b'{"id": "z", "text": NaN}\n' + LINES), tmp_path)
-    reader = read_documents(path, on_error="skip")
+    reader = DocumentReader(path, on_error="skip")
     assert list(reader) == EXPECTED
     assert reader.skips[0].reason == '"text" is nan: JSON has no such number; use null'
 
 
 def test_nothing_is_a_source_without_documents(tmp_path: Path) -> None:
-    assert list(read_documents(kept(io.BytesIO(b""), tmp_path))) == []
+    assert list(DocumentReader(kept(io.BytesIO(b""), tmp_path))) == []
 
 
 def test_what_is_packed_and_damaged_is_told(tmp_path: Path) -> None:

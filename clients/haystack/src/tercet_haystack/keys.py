@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from haystack.utils import Secret
 
-KEY_VARIABLE = "TERCET_KEY"
+KEY_VARIABLE = "TERCET_CLIENT_KEY"
 
 
 def default_key() -> Secret:
-    """The key that TERCET_KEY has, if it is set."""
+    """The key that TERCET_CLIENT_KEY has, if it is set."""
     return Secret.from_env_var(KEY_VARIABLE, strict=False)
 
 
