@@ -392,6 +392,8 @@ class Runtime:
                 if self.following is not None:
                     await self._has_followed.wait()
                 self.services = await self._open_services(encoders)
+                if self.lease is not None:
+                    await self._keep_lease()  # a writer that was replaced says so from the first
                 if self.publishing is not None:
                     look = partial(self.pools.snapshots.run, self.publishing.look, self.own_collections)
                     self._look_for_ever("a look for what to publish", look, self.settings.publish_seconds)

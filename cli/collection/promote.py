@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Annotated
 
@@ -49,7 +50,7 @@ def promote(
         with count_progress("Fetching", "bytes") as progress:
             promoted.append(promote_collection(each, store, settings.data, progress))
     if promoted:
-        StoreLease(store, settings.data, settings.lease_seconds or 1, standby=False).take()
+        StoreLease(store, settings.data, math.inf, standby=False).take()
     if as_json:
         print_json({"url": store.url, "promoted": [asdict(each) for each in promoted]})
         return

@@ -181,6 +181,7 @@ def test_a_server_that_stands_by_takes_over_and_the_router_writes_to_it(tmp_path
             assert [each["id"] for each in there] == ["after", "before"]
             first.start()
             await first.ready()
+            assert (await client.get(f"{first.url}/ready")).json()["writes"] == "elsewhere"
             refused = await client.put(
                 f"{first.url}{documents}", json={"documents": [{"id": "x", "text": "x"}]}
             )
