@@ -5,9 +5,10 @@ use. Clients put, delete and read documents through the routers without pause. M
 servers are killed, stopped and paused, lose their disks, are replaced by those that followed them, come back
 as who they were, start from a copy of another's disk, and messages are lost on their way. Each document's
 history must be linearizable, and at the end every server must have the same documents. With --lease nobody
-promotes a server by hand: they take over by themselves, and routers find out.
+promotes a server by hand: they take over by themselves, and routers find out. With --clocks each server's
+clock is days off, and is set anew in between (needs libfaketime).
 
-Run: python -m tests.endurance.cluster.ledgers [--rounds 100] [--seed 0] [--lease]
+Run: python -m tests.endurance.cluster.ledgers [--rounds 100] [--seed 0] [--lease] [--clocks]
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import platform
 import random
 import shutil
 import signal
@@ -22,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,9 +41,11 @@ NAME = "notes"
 PAUSE_SECONDS = 0.05  # of a client between two operations
 DOWN_SECONDS, LOST_SECONDS = 1.5, 2.0
 CAUGHT_UP_SECONDS = 60.0
-PUBLISH_SECONDS, FOLLOW_SECONDS, LEASE_SECONDS = 2, 1, 3
+PUBLISH_SECONDS, FOLLOW_SECONDS, LEASE_SECONDS = 2, 1, 3.0
 TAKE_OVER_SECONDS = 120.0
 REPLACED = "writer_replaced"
+FAKETIME = Path(f"/usr/lib/{platform.machine()}-linux-gnu/faketime/libfaketime.so.1")
+OFF_SECONDS = 3 * 86_400  # at most, of a clock
 
 
 @dataclass
@@ -184,7 +189,7 @@ async def copied(shard: Shard) -> None:
     address leads to, or becomes it by a promotion.
     """
     await shard.writer.kill()
-    copy = Node(shard.new_disk(), shard.writer.settings)
+    copy = Node(shard.new_disk(), shard.writer.settings, prefix=shard.writer.prefix)
     shutil.copytree(shard.writer.data, copy.data, dirs_exist_ok=True)
     copy.start()
     await copy.ready()
@@ -206,6 +211,12 @@ async def lost_follower(shard: Shard) -> None:
     await shard.follow_anew_at(shard.follower)
 
 
+async def clocks_set(shard: Shard) -> None:
+    """The clocks of both servers step to other times."""
+    set_clock(shard.writer)
+    set_clock(shard.follower)
+
+
 async def abandoned(shard: Shard) -> None:
     """Its disk is lost, and the server that follows takes over."""
     await shard.writer.kill()
@@ -222,8 +233,35 @@ async def slept(shard: Shard) -> None:
     await shard.follow_anew_at(former)
 
 
+Fault = Callable[[Shard], Coroutine[object, object, None]]
 FAULTS = (killed, terminated, wiped, replaced, paused, came_back, copied, lost, lost_follower)
 FAULTS_WITH_LEASE = (abandoned, slept, lost, lost_follower)
+
+
+def clock_of(data: Path) -> Path:
+    """The file that says how far the clock of a server with this disk is off."""
+    return data.with_name(f"{data.name}.clock")
+
+
+def set_clock(node: Node) -> None:
+    clock = clock_of(node.data)
+    if clock.exists():
+        clock.write_text(f"{random.uniform(-OFF_SECONDS, OFF_SECONDS):+.3f}")
+
+
+def with_own_clock(data: Path) -> tuple[str, ...]:
+    """The command before a server's, which lets its clock differ from the machine's. Times of files are the
+    machine's, as those of a store or a file system elsewhere would be.
+    """
+    clock_of(data).write_text("+0")
+    variables = {
+        "LD_PRELOAD": FAKETIME,
+        "FAKETIME_TIMESTAMP_FILE": clock_of(data),
+        "FAKETIME_DONT_FAKE_MONOTONIC": 1,
+        "FAKETIME_CACHE_DURATION": 1,
+        "NO_FAKE_STAT": 1,
+    }
+    return ("env", *(f"{name}={value}" for name, value in variables.items()))
 
 
 async def writes(client: httpx.AsyncClient, url: str) -> bool:
@@ -310,16 +348,18 @@ async def documents_of(url: str) -> dict[str, str]:
 
 
 async def began(
-    folder: Path, stack: AsyncExitStack, lease: dict[str, float]
+    folder: Path, stack: AsyncExitStack, lease: dict[str, float], *, clocks: bool
 ) -> tuple[list[Shard], list[Node]]:
-    """Shards and routers, with an empty collection; they end with the stack."""
+    """Shards and routers, with an empty collection; they end with the stack. clocks: of each its own."""
     shards = []
     for number in range(SHARDS):
         own = folder / f"shard{number}"
         disks = [own / "disk1", own / "disk2"]
         for disk in disks:
             disk.mkdir(parents=True)
-        writer, follower = map(Node, disks)
+        writer, follower = (Node(disk, prefix=with_own_clock(disk) if clocks else ()) for disk in disks)
+        set_clock(writer)
+        set_clock(follower)
         writing, following = FaultProxy(writer.port), FaultProxy(follower.port)
         for node, proxy in ((writer, writing), (follower, following)):
             stack.push_async_callback(node.kill)
@@ -348,16 +388,20 @@ async def router_killed(router: Node) -> None:
     await router.ready()
 
 
-async def tried(folder: Path, rounds: int, choice: random.Random, *, lease: bool) -> list[str]:
+async def tried(folder: Path, rounds: int, choice: random.Random, *, lease: bool, clocks: bool) -> list[str]:
     """What was wrong."""
+    kinds = (*(FAULTS_WITH_LEASE if lease else FAULTS), *([clocks_set] if clocks else []))
     async with AsyncExitStack() as stack:
-        shards, routers = await began(folder, stack, {"lease_seconds": LEASE_SECONDS} if lease else {})
-        return await tried_on(shards, routers, rounds, choice)
+        signs = {"lease_seconds": LEASE_SECONDS} if lease else {}
+        shards, routers = await began(folder, stack, signs, clocks=clocks)
+        return await tried_on(shards, routers, rounds, choice, kinds)
 
 
-async def tried_on(shards: list[Shard], routers: list[Node], rounds: int, choice: random.Random) -> list[str]:
+async def tried_on(
+    shards: list[Shard], routers: list[Node], rounds: int, choice: random.Random, kinds: Sequence[Fault]
+) -> list[str]:
     """The same, of servers that run."""
-    clients, kinds = Clients(routers), FAULTS_WITH_LEASE if shards[0].lease else FAULTS
+    clients = Clients(routers)
     working = [asyncio.create_task(clients.work(number)) for number in range(CLIENTS)]
     done, wrong = Counter[str](), list[str]()
     for number in range(rounds):
@@ -415,9 +459,13 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0, help="of the faults; times differ from run to run")
     parser.add_argument("--lease", action="store_true", help="servers take over by themselves")
+    parser.add_argument("--clocks", action="store_true", help="clocks of servers differ, and step")
     given = parser.parse_args()
+    if given.clocks and not FAKETIME.exists():
+        parser.error(f"--clocks needs {FAKETIME}, of the package libfaketime")
     with tempfile.TemporaryDirectory(prefix="tercet-ledgers-") as folder:
-        wrong = asyncio.run(tried(Path(folder), given.rounds, random.Random(given.seed), lease=given.lease))
+        choice = random.Random(given.seed)
+        wrong = asyncio.run(tried(Path(folder), given.rounds, choice, lease=given.lease, clocks=given.clocks))
     print(*wrong, sep="\n")
     return min(len(wrong), 1)
 
