@@ -16,7 +16,6 @@ from tercet.cluster.router.catalog import ShardedStatistics
 from tercet.cluster.router.collection import KnownCollection
 from tercet.cluster.router.descriptions import described
 from tercet.cluster.router.followed_map import FollowedMap
-from tercet.cluster.router.resharding_writer import ReshardingWriter
 from tercet.cluster.router.shard_parts import MisplacedShardError
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.router.snapshot import ShardedSnapshot
@@ -169,33 +168,27 @@ class ShardedCollections:
 
         return await self._look(deadline, written)
 
-    def writing(
-        self, name: str, deadline: Deadline = NO_DEADLINE
-    ) -> AbstractContextManager[ReshardingWriter]:
+    def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ShardedWriter]:
         """The collection of this name, its own, to be written to. deadline: for the answers of shards."""
 
-        def newest() -> ShardedWriter:
-            self._shards.fleet.loop.call(self._wanted.set)
-            return _writer(self._shards, name, deadline)
+        def newest() -> tuple[ShardSet, KnownCollection]:
+            shards = self._shards
+            return shards, shards.known.get(name) or _written(shards, name, deadline)
 
-        return nullcontext(
-            ReshardingWriter(
-                _writer(self._shards, name, deadline),
-                newest,
-                deadline,
-                holds=self._followed is not None,
-            )
-        )
+        def look() -> None:
+            self._shards.fleet.loop.call(self._wanted.set)
+
+        return nullcontext(ShardedWriter(newest, deadline, None if self._followed is None else look))
 
     def position_of(self, given: Position, param: str) -> Positions:
         """What a request names as a position. Raises InvalidRequestError naming the field."""
-        return self._shards.position_waits.position_of(given, param)
+        return self._shards.positions.position_of(given, param)
 
     async def reach(self, name: str, position: Positions, deadline: Deadline) -> None:
         """Waits until shards have what was written up to a position: see `Reaching.reach`."""
         shards = self._shards
         own = await self._look(deadline, shards.aliases.collection_of, name, deadline)
-        await shards.position_waits.reach(own, position, deadline)
+        await shards.positions.reach(own, position, deadline)
 
     def names(self) -> list[str]:
         """Of all collections, in order."""
@@ -339,17 +332,6 @@ def _building(_what: str) -> InvalidRequestError:
         None,
         "unsupported",
     )
-
-
-def _writer(shards: ShardSet, name: str, deadline: Deadline) -> ShardedWriter:
-    """A collection over these shards, by its own name, to be written to."""
-    known = shards.known.get(name) or _written(shards, name, deadline)
-
-    def outdated() -> None:
-        known.is_stale = True
-
-    settings = known.description.settings
-    return ShardedWriter(shards.fleet, shards.placement, settings, shards.positions, deadline, outdated)
 
 
 def _written(shards: ShardSet, name: str, deadline: Deadline) -> KnownCollection:

@@ -7,21 +7,13 @@ ones once a newer map names them, or to the same ones where the move was given u
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from tercet.cluster.router.writer import FencedPartsError, ShardedWriter, ShardedWritten
-from tercet.cluster.shards.positions import Positions
-from tercet.index.candidates import Document
-from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.documents.filters import Filter
-from tercet.index.documents.metadata import FieldType
-from tercet.index.live.records import WriteKey
-from tercet.index.windows.store import DocumentWindows
-from tercet.models.representations import Int64, Representations
+from tercet.cluster.router.partial_writes import FencedPartsError, ShardedWritten
+from tercet.models.representations import Int64
 from tercet.service.load.deadlines import Deadline
 
 LONGEST_WAIT_SECONDS = 30.0  # at most, whatever the request allows
@@ -29,156 +21,59 @@ FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 0.5
 
 
-class ReshardingWriter:
-    """In the place of a `ShardedWriter`, for one request; see there."""
+class HeldWrites:
+    """Those of one request."""
 
-    def __init__(
-        self,
-        writer: ShardedWriter,
-        newest: Callable[[], ShardedWriter],
-        deadline: Deadline,
-        *,
-        holds: bool,
-    ) -> None:
-        """newest: gives the writer over the shards of then; deadline: of the request; holds: whether a newer
-        map can name other shards.
+    def __init__(self, renew: Callable[[], None] | None, deadline: Deadline) -> None:
+        """renew: has the attempts that follow go to the shards of then; None where no newer map can name
+        others. deadline: of the request.
         """
-        self._newest = newest
+        self._renew = renew
         self._until = min(deadline.moment, time.monotonic() + LONGEST_WAIT_SECONDS)
-        self._holds = holds
-        self._writer = writer
 
-    @property
-    def settings(self) -> CollectionSettings:
-        """What was fixed when the collection was created, with the fields declared since."""
-        return self._writer.settings
-
-    def put(
-        self,
-        documents: Sequence[Document],
-        representations: Representations,
-        windows: DocumentWindows | None = None,
-        *,
-        if_position: Positions | None = None,
-        key: WriteKey | None = None,
-        tokens: int = 0,
-    ) -> ShardedWritten:
-        """Adds or replaces documents."""
-
-        def attempt(writer: ShardedWriter, rows: Int64) -> ShardedWritten:
-            return writer.put(
-                documents,
-                representations,
-                windows,
-                rows=rows,
-                if_position=if_position,
-                key=key,
-                tokens=tokens,
-            )
-
-        ids = [document.id for document in documents]
-        return self._of_ids(ids, attempt, holds=if_position is None)
-
-    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> ShardedWritten:
-        """Removes documents."""
-        return self._of_ids(
-            ids, lambda writer, rows: writer.delete([ids[row] for row in rows.tolist()], key=key)
-        )
-
-    def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> ShardedWritten:
-        """Removes the documents that a filter allows."""
-        return self._whole(lambda writer: writer.delete_matching(filter, key=key), adds=True)
-
-    def update(
-        self,
-        which: Sequence[str] | Filter,
-        metadata: Mapping[str, Any],
-        *,
-        merge: bool = False,
-        key: WriteKey | None = None,
-    ) -> ShardedWritten:
-        """Changes the metadata of documents."""
-        if isinstance(which, Filter):
-            return self._whole(lambda writer: writer.update(which, metadata, merge=merge, key=key))
-        return self._of_ids(
-            which,
-            lambda writer, rows: writer.update(
-                [which[row] for row in rows.tolist()], metadata, merge=merge, key=key
-            ),
-        )
-
-    def patch(
-        self,
-        id: str,
-        metadata: Mapping[str, Any],
-        *,
-        merge: bool = False,
-        if_position: Positions | None = None,
-        key: WriteKey | None = None,
-    ) -> ShardedWritten:
-        """Replaces a document's metadata, or merges this into it."""
-        return self._whole(
-            lambda writer: writer.patch(id, metadata, merge=merge, if_position=if_position, key=key),
-            holds=if_position is None,
-        )
-
-    def written_under(self, key: WriteKey) -> None:
-        """Always None: each shard knows its keys."""
-
-    def declare(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
-        """Declares metadata fields in every shard; that does not wait."""
-        return self._writer.declare(fields)
-
-    def begin_merge(self) -> None:
-        """Has every shard flush and merge."""
-        self._writer.begin_merge()
-
-    def _of_ids(
+    def of_ids(
         self,
         ids: Sequence[str],
-        attempt: Callable[[ShardedWriter, Int64], ShardedWritten],
+        places: Callable[[Sequence[str]], Int64],
+        attempt: Callable[[Int64], ShardedWritten],
         *,
         holds: bool = True,
     ) -> ShardedWritten:
         """What is done to documents by their ids; only those that were refused come again, so that nothing
         is written over what others wrote meanwhile.
 
-        holds: whether the write means the same at other shards.
+        places: the shard of each id; attempt: writes rows of these, int64[R]; holds: whether the write means
+        the same at other shards.
         """
         rows, done, pause_seconds = np.arange(len(ids)), 0, FIRST_PAUSE_SECONDS
         while True:
             try:
-                written = attempt(self._writer, rows)
+                written = attempt(rows)
                 return replace(written, documents=written.documents + done)
             except FencedPartsError as fenced:
                 done += fenced.documents
-                shards = self._writer.places(ids)
-                rows = rows[np.isin(shards[rows], sorted(fenced.shards))]
+                rows = rows[np.isin(places(ids)[rows], sorted(fenced.shards))]
                 pause_seconds = self._wait(fenced, pause_seconds, holds=holds)
 
-    def _whole(
-        self,
-        attempt: Callable[[ShardedWriter], ShardedWritten],
-        *,
-        holds: bool = True,
-        adds: bool = False,
+    def whole(
+        self, attempt: Callable[[], ShardedWritten], *, holds: bool = True, adds: bool = False
     ) -> ShardedWritten:
         """What is done again as a whole. adds: whether the shards that did it before count, too."""
         done, pause_seconds = 0, FIRST_PAUSE_SECONDS
         while True:
             try:
-                written = attempt(self._writer)
+                written = attempt()
                 return replace(written, documents=written.documents + done)
             except FencedPartsError as fenced:
                 done += fenced.documents if adds else 0
                 pause_seconds = self._wait(fenced, pause_seconds, holds=holds)
 
     def _wait(self, fenced: FencedPartsError, pause_seconds: float, *, holds: bool) -> float:
-        """Returns after a pause, with the writer of then, and how long to wait the next time. Raises the
-        failure where the write is not to wait, or there is no time left.
+        """Returns after a pause, and how long to wait the next time. Raises the failure where the write is
+        not to wait, or there is no time left.
         """
-        if not (self._holds and holds) or time.monotonic() + pause_seconds >= self._until:
+        if self._renew is None or not holds or time.monotonic() + pause_seconds >= self._until:
             raise fenced.failure from None
         time.sleep(pause_seconds)
-        self._writer = self._newest()
+        self._renew()
         return min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
