@@ -76,7 +76,8 @@ class ShardedCollections:
         self._following: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()  # whether somebody waits for a newer map
         self._observer = ShardObserver()
-        self._looking_pool = Pool("looking", LOOKING_THREADS)
+        self.looking_pool = Pool("looking", LOOKING_THREADS)
+        self.search_threads = SEARCH_THREADS
         self._map_pool = Pool("map", 1)
 
     @property
@@ -88,16 +89,6 @@ class ShardedCollections:
     def aliases(self) -> ShardedAliases:
         """Those of all shards."""
         return self._shards.aliases
-
-    @property
-    def looking_pool(self) -> Pool:
-        """Threads that look up what is known of collections."""
-        return self._looking_pool
-
-    @property
-    def search_threads(self) -> int:
-        """Searches that are under way at a time: they wait for shards."""
-        return SEARCH_THREADS
 
     @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:
@@ -244,7 +235,7 @@ class ShardedCollections:
 
     def close(self) -> None:
         """Ends its threads."""
-        self._looking_pool.close()
+        self.looking_pool.close()
         self._map_pool.close()
 
     def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
@@ -261,7 +252,7 @@ class ShardedCollections:
         """What a look-up gives, in a thread for them. Raises DeadlineExceededError where none was free in
         time.
         """
-        return await self._looking_pool.run_in_time(
+        return await self.looking_pool.run_in_time(
             deadline, partial(too_late, 0), None, look, *args, **options
         )
 
