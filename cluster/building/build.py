@@ -87,27 +87,21 @@ def build_shards(
     return sharded.run(open_encoder, servers, kept, mark)
 
 
+@dataclass
 class _Sharded:
     """One build."""
 
-    def __init__(
-        self,
-        build: ShardedBuild,
-        encoder: DocumentEncoder,
-        store: ObjectStore,
-        executor: Executor,
-        progress: Callable[[BuildProgress], None],
-        cancelled: Callable[[], bool],
-    ) -> None:
+    _build: ShardedBuild
+    _encoder: DocumentEncoder
+    _store: ObjectStore
+    _executor: Executor
+    _progress: Callable[[BuildProgress], None]
+    _cancelled: Callable[[], bool]
+
+    def __post_init__(self) -> None:
         self._started = time.monotonic()
-        self._build = build
-        self._encoder = encoder
-        self._store = store
-        self._executor = executor
-        self._progress = progress
-        self._cancelled = cancelled
-        self._former = newest_map(store)
-        self._placement = Placement.evenly(build.shards)
+        self._former = newest_map(self._store)
+        self._placement = Placement.evenly(self._build.shards)
         self._total: int | None = None
         self._documents = self._tokens = self._skipped = 0
 
