@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +19,8 @@ if TYPE_CHECKING:
     from tercet.cluster.ray.serving.application import Piece
     from tercet.cluster.ray.serving.config import ServeDeployment
     from tercet.cluster.ray.serving.deploy import PartState
-    from tercet.cluster.ray.serving.ports import Port
 
-app = typer.Typer(
-    help="Run encoders, shards and routers together.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Run encoders and routers together.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
@@ -42,22 +40,20 @@ def ray(
             show_default=False,
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would run, and on which ports it would listen.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")] = False,
     down: Annotated[bool, typer.Option("--down", help="End the deployment of the file's name.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run encoders, shards and routers on Ray Serve, in the place of a deployment of the same name.
+    """Run encoders and routers on Ray Serve, in the place of a deployment of the same name.
 
-    On a cluster the command ends once all of it answers; the deployment stays.
+    Shards are servers of their own, which the file names. On a cluster the command ends once all of it
+    answers; the deployment stays.
     """
     from tercet.cluster.ray.errors import DeploymentError
-    from tercet.cluster.ray.serving.application import pieces_of, shards_of
+    from tercet.cluster.ray.serving.application import pieces_of
     from tercet.cluster.ray.serving.config import LOCAL, read_deployment
     from tercet.cluster.ray.serving.deploy import deploy as run
     from tercet.cluster.ray.serving.deploy import take_down
-    from tercet.cluster.ray.serving.ports import ports_of
     from tercet.cluster.ray.serving.session import connected
 
     deployment = read_deployment(file)
@@ -66,23 +62,22 @@ def ray(
         if part.address == LOCAL:
             raise DeploymentError(
                 "a deployment of this machine ends with its command: interrupt that (Ctrl-C), or say with "
-                "--address where it runs"
+                "--address which cluster it is on"
             )
         with connected(part):
             take_down(deployment.name)
         console().print(f"Deployment {deployment.name} is down.", soft_wrap=True)
         return
-    shards = shards_of(deployment)
-    plan = pieces_of(deployment, shards)
+    plan = pieces_of(deployment)
     if as_json:
-        print_json(_plan(deployment, plan, ports_of(deployment.port), part.address))
+        print_json(_plan(deployment, plan, part.address))
     else:
-        _print_plan(deployment, plan, ports_of(deployment.port), part.address)
+        _print_plan(deployment, plan, part.address)
     if dry_run:
         return
     _warn_without_keys(deployment)
     with interruptible(), connected(part):
-        run(deployment, shards, _report)
+        run(deployment, _report)
         error_console().print(
             f"Deployment {deployment.name} answers on port {deployment.port}.", soft_wrap=True
         )
@@ -107,45 +102,23 @@ def _warn_without_keys(deployment: ServeDeployment) -> None:
         )
 
 
-def _plan(
-    deployment: ServeDeployment, pieces: Sequence[Piece], ports: Sequence[Port], address: str
-) -> dict[str, Any]:
+def _plan(deployment: ServeDeployment, pieces: Sequence[Piece], address: str) -> dict[str, Any]:
     return {
         "name": deployment.name,
         "address": address,
-        "deployments": [
-            {
-                "name": piece.name,
-                "replicas": piece.replicas,
-                "cpus": piece.cpus,
-                "gpus": piece.gpus,
-                "what": piece.what,
-            }
-            for piece in pieces
-        ],
-        "ports": [
-            {"first": port.first, "last": port.last, "purpose": port.purpose, "guard": port.guard}
-            for port in ports
-        ],
+        "port": deployment.port,
+        "deployments": [asdict(piece) for piece in pieces],
     }
 
 
-def _print_plan(
-    deployment: ServeDeployment, pieces: Sequence[Piece], ports: Sequence[Port], address: str
-) -> None:
+def _print_plan(deployment: ServeDeployment, pieces: Sequence[Piece], address: str) -> None:
     from rich.table import Table
 
     out = console()
-    out.print(f"Deployment {deployment.name} on Ray ({address}):", soft_wrap=True)
+    out.print(f"Deployment {deployment.name} on Ray ({address}), port {deployment.port}:", soft_wrap=True)
     table = Table(box=None, padding=(0, 1), header_style="bold")
     for name in ("deployment", "replicas", "CPUs", "GPUs", "what"):
         table.add_column(name)
     for piece in pieces:
         table.add_row(piece.name, piece.replicas, f"{piece.cpus:g}", f"{piece.gpus:g}", piece.what)
     out.print(table)
-    listening = Table(box=None, padding=(0, 1), header_style="bold")
-    for name in ("port", "guarded by", "for"):
-        listening.add_column(name)
-    for port in ports:
-        listening.add_row(port.shown, port.guard, port.purpose)
-    out.print(listening)

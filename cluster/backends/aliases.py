@@ -8,14 +8,9 @@ from collections.abc import Callable, Mapping
 from tercet.cluster.backends.catalog import ALIASES
 from tercet.cluster.backends.engine import Engine
 from tercet.cluster.backends.records import lacking
-from tercet.index.catalog.aliases import Meant
+from tercet.index.catalog.aliases import Meant, meant_by, require_free, require_unnamed
 from tercet.index.catalog.settings import check_collection_name
-from tercet.index.errors import (
-    AliasNotFoundError,
-    CollectionAliasedError,
-    CollectionExistsError,
-    CollectionNotFoundError,
-)
+from tercet.index.errors import CollectionExistsError, CollectionNotFoundError
 
 KEPT_SECONDS = 1.0  # what was read: so late a switch by another server is seen here
 
@@ -50,10 +45,7 @@ class EngineAliases:
 
     def get(self, alias: str) -> Meant:
         """The collection of an alias. Raises InvalidNameError or AliasNotFoundError."""
-        meant = self.all().get(check_collection_name(alias))
-        if meant is None:
-            raise AliasNotFoundError(f"there is no alias {alias!r}; GET /aliases lists them")
-        return meant
+        return meant_by(alias, self.all())
 
     def put(self, alias: str, collection: str, *others: str) -> Meant:
         """Makes the alias, or lets it mean another collection from now on. Raises as `Aliases.put`, and
@@ -83,18 +75,9 @@ class EngineAliases:
     def require_free(self, name: str) -> None:
         """Raises CollectionExistsError where an alias has this name, which a new collection would have."""
         self._read = None
-        meant = self.all().get(name)
-        if meant is not None:
-            raise CollectionExistsError(
-                f"{name!r} is an alias of collection {meant[0]!r}; choose another name, or delete the alias"
-            )
+        require_free(name, self.all())
 
     def require_unnamed(self, collection: str) -> None:
         """Raises CollectionAliasedError where an alias means this collection, which is to be deleted."""
         self._read = None
-        aliases = [alias for alias, meant in self.all().items() if collection in meant]
-        if aliases:
-            raise CollectionAliasedError(
-                f"collection {collection!r} has the alias {aliases[0]!r}; let it mean another collection, or "
-                "delete it, then delete the collection"
-            )
+        require_unnamed(collection, self.all())

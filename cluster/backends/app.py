@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -9,6 +10,7 @@ from fastapi import FastAPI
 
 from tercet.cluster.backends.collections import EngineCollections
 from tercet.cluster.backends.engine import Engine, Replication
+from tercet.cluster.ledgers.lease import server_of
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.exceptions import SettingsError
@@ -25,7 +27,8 @@ def create_backend_app(settings: Settings, encoder: Encoder | None = None) -> Fa
 
     Raises SettingsError where the engine's client is not installed, or BackendError where it does not open.
     """
-    return create_app(settings, encoder, served=EngineCollections(engine_of(settings)).served)
+    collections = EngineCollections(engine_of(settings), partial(server_of, settings.data))
+    return create_app(settings, encoder, served=collections.served)
 
 
 def engine_of(settings: Settings) -> Engine:

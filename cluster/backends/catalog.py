@@ -2,7 +2,9 @@
 
 collections   by name: {"settings", "later_fields", "lineage", "ready"}; not ready is one that is being made
               or removed, or was when a server ended: it is made anew, or goes with the next of its name
-states        by name: {"position": of the last write, "pending": whether it may not be finished}
+states        by name: {"position": of the last write, "pending": whether it may not be finished, "beat":
+              another one each time that a write under way says that it goes on}
+writers       by name: {"server": the one that writes it, empty where that ended}
 aliases       by alias: {"collection": name}
 keys NAME     by idempotency key: what a repeat within a day is answered
 """
@@ -10,8 +12,9 @@ keys NAME     by idempotency key: what a repeat within a day is answered
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from tercet.cluster.backends.engine import Engine, Records
@@ -24,14 +27,30 @@ from tercet.index.live.records import WriteKey, Written
 from tercet.service.answers.collection_settings import settings_from, settings_record
 from tercet.service.exceptions import BackendError
 
-COLLECTIONS, STATES, ALIASES = "collections", "states", "aliases"
+COLLECTIONS, STATES, WRITERS, ALIASES = "collections", "states", "writers", "aliases"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteState:
+    """What an engine says of a collection's last write: see `states`."""
+
+    position: int
+    pending: bool
+    beat: int = 0
 
 
 class EngineCatalog:
     """The records of an engine. Each method asks it, and raises BackendError where it does not answer."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, server_of: Callable[[], str]) -> None:
+        """server_of: gives the name of this server among those that may write; asked with the first write."""
         self._engine = engine
+        self._server_of = server_of
+
+    @cached_property
+    def server(self) -> str:
+        """The name of this server."""
+        return self._server_of()
 
     def names(self) -> list[str]:
         """Of the collections that are ready."""
@@ -64,6 +83,7 @@ class EngineCatalog:
         engine.drop(name)  # what an interrupted creation left
         engine.create(settings)
         engine.put_records({STATES: {name: {"position": 0, "pending": False}}})
+        self.claim(name, self.server)
         self.put(settings)
         return settings
 
@@ -81,18 +101,33 @@ class EngineCatalog:
         keys = _keys(name)
         self._engine.remove_records(keys, [*self._engine.records(keys)])
         self._engine.remove_records(STATES, [name])
+        self._engine.remove_records(WRITERS, [name])
         self._engine.remove_records(COLLECTIONS, [name])
 
-    def position(self, name: str) -> tuple[int, bool]:
-        """That of the last write, and whether it may not be finished."""
+    def writer(self, name: str) -> str:
+        """The server that writes a collection; empty where none does."""
+        record = self._engine.records(WRITERS, name).get(name)
+        return "" if record is None else str(record["server"])
+
+    def claim(self, name: str, server: str) -> None:
+        """A server is to write a collection, unless another one says so just now, too; empty for none."""
+        self._engine.put_records({WRITERS: {name: {"server": server}}})
+
+    def release(self, name: str) -> None:
+        """This server writes a collection no more."""
+        if self.writer(name) == self.server:
+            self.claim(name, "")
+
+    def state(self, name: str) -> WriteState:
+        """That of the last write. Raises CollectionNotFoundError."""
         state = self._engine.records(STATES, name).get(name)
         if state is None:
             raise CollectionNotFoundError(f"collection {name!r} does not exist; create it first")
-        return int(state["position"]), bool(state["pending"])
+        return WriteState(**state)
 
-    def begin(self, name: str, position: int) -> None:
-        """A write of this position is under way; no other ever has it."""
-        self._engine.put_records({STATES: {name: {"position": position, "pending": True}}})
+    def note(self, name: str, state: WriteState) -> None:
+        """A write is under way: no other one ever has its position."""
+        self._engine.put_records({STATES: {name: asdict(state)}})
 
     def finish(self, name: str, written: Written, key: WriteKey | None) -> None:
         """It was carried out, under a key if any."""

@@ -5,9 +5,10 @@ writes there, and those that an export wrote, which are only read.
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -59,9 +60,10 @@ class EngineCollections:
     What is asked of it raises BackendError where the engine does not answer.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, server_of: Callable[[], str] | None = None) -> None:
+        """server_of: gives the name of this server among those that may write, by default a random one."""
         self._engine = engine
-        self._catalog = EngineCatalog(engine)
+        self._catalog = EngineCatalog(engine, server_of or partial(str, secrets.token_hex(8)))
         self._known: dict[str, _Known] = {}
         self._written: dict[str, WrittenCollection] = {}
         self._opening: dict[str, threading.Lock] = {}
@@ -230,11 +232,12 @@ class EngineCollections:
                 log.warning("collection %s is searched as it was: %s", name, error)
 
     def close(self) -> None:
-        """Lets go of the engine, which keeps what is counted of its collections."""
+        """Lets go of the engine, which keeps what is counted of its collections, and lets others write."""
         self.looking_pool.close()
         for name, written in self._written.items():
             try:
                 written.keep_statistics(last=True)
+                self._catalog.release(name)
             except BackendError as error:
                 log.warning("collection %s is counted anew when it is next opened: %s", name, error)
         self._engine.close()

@@ -177,11 +177,11 @@ class WrittenEngineCollection(EngineCollection, Protocol):
         ...
 
     def put(self, prepared: Sequence[Any]) -> None:
-        """Adds documents, or replaces those of the same ids; some at a time."""
+        """Adds documents, or replaces those of the same ids, by one request."""
         ...
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Removes documents, some at a time; an id that is not there is no error."""
+        """Removes documents by one request; an id that is not there is no error."""
         ...
 
     def every_row(self) -> Iterator[list[DocumentRows]]:

@@ -98,7 +98,7 @@ class EngineSnapshot:
             retrieved = time.perf_counter()
             found = narrowed_search(proposed, self._reading(checked, collection), asked, asked.wanted)
         else:
-            proposed = self._snapshot(self._rows(keys))
+            proposed = self._snapshot(self._collection.rows(keys))
             retrieved = time.perf_counter()
             found = proposed.answer(asked)
         ended = time.perf_counter()
@@ -200,7 +200,7 @@ class EngineSnapshot:
     def _of(self, ids: Sequence[str]) -> Snapshot:
         """The documents of these ids that are there."""
         possible = [id for id in dict.fromkeys(ids) if could_be_an_id(id)]
-        return self._snapshot(self._rows(self._collection.keys_of(possible)))
+        return self._snapshot(self._collection.rows(self._collection.keys_of(possible)))
 
     def _reading(self, query: CheckedQuery, computing: LateInteraction) -> Reading:
         """How the candidates of a query are read by their ids."""
@@ -211,7 +211,7 @@ class EngineSnapshot:
             found = computing.late(query, keys)
             return np.array([found.get(key, 0.0) for key in keys])
 
-        return Reading(late, lambda ids: self._rows(keys_of(ids)), self._snapshot)
+        return Reading(late, lambda ids: self._collection.rows(keys_of(ids)), self._snapshot)
 
     def _proposing(self, query: CheckedQuery, text: str | None) -> ProposingQuery:
         """What the engine is asked for with a query. text: for BM25, of which numbers stand for terms."""
@@ -224,9 +224,6 @@ class EngineSnapshot:
                 words[number] = max(weight, words.get(number, 0.0))
         sparse = dict(zip(query.token_ids.tolist(), query.weights.tolist(), strict=True))
         return ProposingQuery(query.dense, sparse, words)
-
-    def _rows(self, keys: Sequence[str]) -> list[DocumentRows]:
-        return self._collection.rows(keys)
 
     def _snapshot(self, rows: Sequence[DocumentRows], settings: CollectionSettings | None = None) -> Snapshot:
         """Some documents in memory, which are scored by what is known of all. settings: of the rows."""

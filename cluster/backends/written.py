@@ -5,20 +5,26 @@ concerns, which are read from the engine; what these have become goes back there
 the write is noted as pending, and after it as done, so that no two writes have one, also where a server ends
 between the two. What is counted of terms moves with each write, and is kept in the engine now and then. Where
 the engine fails in the middle, it is counted anew, since nobody knows which part was carried out.
+
+One server writes a collection: the one that the engine names. Another one takes its place where nothing was
+noted for a while. It writes its name, waits, and looks whether it is still there (Fischer's mutual
+exclusion), since not every engine compares before it writes. Who lost its place in the middle of a write says
+so.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tercet.cluster.backends.candidates import DOCUMENTS_AT_ONCE, matching_documents
-from tercet.cluster.backends.catalog import EngineCatalog
+from tercet.cluster.backends.catalog import EngineCatalog, WriteState
 from tercet.cluster.backends.engine import Engine, WrittenEngineCollection
 from tercet.cluster.backends.kept_statistics import KeptStatistics
 from tercet.cluster.backends.records import lacking, stored
@@ -35,7 +41,12 @@ from tercet.index.documents.fields import columns_of
 from tercet.index.documents.filters import Filter
 from tercet.index.documents.metadata import FieldType, MetadataChange, require_metadata
 from tercet.index.documents.store import encode_id
-from tercet.index.errors import CollectionNotFoundError, InvalidDocumentError, SearchIndexError
+from tercet.index.errors import (
+    CollectionNotFoundError,
+    InvalidDocumentError,
+    SearchIndexError,
+    WriterReplacedError,
+)
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.live.operations import Delete, Operation, Patch, Put, Update
 from tercet.index.live.records import WriteKey, Written
@@ -49,6 +60,12 @@ from tercet.service.exceptions import BackendError
 
 KEEP_SECONDS = 60.0  # between two keepings of what is counted
 KEEP_SHARE = 0.05  # of the time, that these may take
+CHANGES_AT_ONCE = 256  # documents that one request puts or removes
+QUIET_SECONDS = 60.0  # without a note of a write, twice what one request may take: then another may write
+TURN_SECONDS = 1.0  # for so long a server takes for true that it is the one that writes
+SETTLE_SECONDS = 2.0  # in which what others did in that time arrives, claims and notes
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +111,10 @@ class WrittenCollection:
         self._statistics = KeptStatistics(engine, name)
         self._kept: tuple[Lineage | None, int] | None = None
         self._keep_at = 0.0
+        self._noted: WriteState | None = None
+        self._noted_at = 0.0  # when that was first seen, of `time.monotonic()`
+        self._turn_at = -math.inf
+        self._beat = 0
 
     @property
     def known(self) -> EngineSnapshot | None:
@@ -212,7 +233,7 @@ class WrittenCollection:
     def declare(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
         """Declares metadata fields over all documents. Raises as `LiveCollection.declare`."""
         with self._lock:
-            state = self._require_newest()
+            state = self._newest_to_write()
             former = state.collection.settings
             new = former.with_fields(fields)
             later = {name: kind for name, kind in new.fields.items() if name not in former.fields}
@@ -235,7 +256,7 @@ class WrittenCollection:
     def remove(self) -> None:
         """Removes the collection, once no write is under way."""
         with self._lock:
-            self._catalog.delete(self._require_newest().collection.settings)
+            self._catalog.delete(self._newest_to_write().collection.settings)
             self._statistics.forget()
             self._known = None
 
@@ -244,7 +265,7 @@ class WrittenCollection:
             known = None if key is None else self.written_under(key)
             if known is not None:
                 return known
-            state = self._require_newest()
+            state = self._newest_to_write()
             position, documents = state.position + 1, 0
             try:
                 for ids, operation in steps(state.collection):
@@ -255,6 +276,7 @@ class WrittenCollection:
                         state = self._carried_out(state, before, applied.state, position)
                 written = Written(state.position, documents, tokens)
                 if state.position == position or key is not None:
+                    self._require_turn()
                     self._catalog.finish(self._name, written, key)
             except BackendError as error:
                 self._known = None
@@ -263,6 +285,7 @@ class WrittenCollection:
                 ) from error
             except SearchIndexError:
                 if state.position == position:  # earlier groups are changed, as the ledger's would be
+                    self._require_turn()
                     self._catalog.finish(self._name, Written(position, documents), None)
                     self._known = state
                 raise
@@ -275,12 +298,12 @@ class WrittenCollection:
         mean, collection = state.statistics.mean_length, state.collection
         documents = [document for rows in added for document in engine_documents(rows, mean)]
         prepared = collection.prepared(documents)  # before the position is taken: it may be refused
-        if state.position < position:
-            self._catalog.begin(self._name, position)
-        if documents:
-            collection.put(prepared)
-        if gone:
-            collection.remove(gone)
+        for some in _groups(prepared, CHANGES_AT_ONCE):
+            self._note(position)
+            collection.put(some)
+        for ids in _groups(gone, CHANGES_AT_ONCE):
+            self._note(position)
+            collection.remove(ids)
         return _State.of(collection, position, state.statistics.moved(added, removed))
 
     def _concerned(self, state: _State, ids: Sequence[str]) -> LiveState:
@@ -305,13 +328,13 @@ class WrittenCollection:
             )
         collection = self._engine.written(settings)
         # Before it is counted: a later write is seen then, and so is the end of one under way.
-        position, pending = self._catalog.position(self._name)
+        noted = self._look_at_state()
         self._catalog.forget_keys(self._name)
-        kept = None if pending else self._statistics.of(settings, position)
+        kept = None if noted.pending else self._statistics.of(settings, noted.position)
         if kept is not None:
-            self._kept = settings.lineage, position
+            self._kept = settings.lineage, noted.position
         statistics = counted(collection) if kept is None else kept
-        state = self._known = _State.of(collection, position, statistics, pending=pending)
+        state = self._known = _State.of(collection, noted.position, statistics, pending=noted.pending)
         return state
 
     def _require_newest(self) -> _State:
@@ -321,26 +344,77 @@ class WrittenCollection:
             settings = self._catalog.settings(self._name)
             known = state.collection.settings
             same = settings is not None and settings == known and settings.lineage == known.lineage
-            if same and self._catalog.position(self._name) == (state.position, state.pending):
+            noted = self._look_at_state()
+            if same and (noted.position, noted.pending) == (state.position, state.pending):
                 return state
         self._known = None
         return self._opened()
 
+    def _look_at_state(self) -> WriteState:
+        found = self._catalog.state(self._name)
+        if found != self._noted:
+            self._noted, self._noted_at = found, time.monotonic()
+        return found
+
+    def _newest_to_write(self) -> _State:
+        """The same, once this server is the one that writes. Raises WriterReplacedError while another is."""
+        state = self._require_newest()
+        if self._has_turn():
+            return state
+        former, noted = self._catalog.writer(self._name), self._noted
+        if former and time.monotonic() < self._noted_at + QUIET_SECONDS:
+            raise self._refusal(former)
+        self._catalog.claim(self._name, self._catalog.server)
+        time.sleep(SETTLE_SECONDS)
+        if self._look_at_state() != noted:  # it goes on, and is to know of nothing
+            self._catalog.claim(self._name, former)
+        if not self._has_turn():
+            raise self._refusal(self._catalog.writer(self._name))
+        return state
+
+    def _has_turn(self) -> bool:
+        """Whether this server is the one that writes, as the engine said a moment ago."""
+        began = time.monotonic()
+        if began < self._turn_at + TURN_SECONDS:
+            return True
+        has_turn = self._catalog.writer(self._name) == self._catalog.server
+        if has_turn:
+            self._turn_at = began
+        return has_turn
+
+    def _require_turn(self) -> None:
+        """Raises BackendError where another server took the place of this one."""
+        if not self._has_turn():
+            raise BackendError(f"collection {self._name!r} is written by another server from now on")
+
+    def _note(self, position: int) -> None:
+        """The write of a position goes on: whoever else may write sees that."""
+        self._require_turn()
+        self._beat += 1
+        self._catalog.note(self._name, WriteState(position, pending=True, beat=self._beat))
+
+    def _refusal(self, writer: str) -> WriterReplacedError:
+        return WriterReplacedError(
+            f"collection {self._name!r} of {self._engine.name} is written by another server ({writer}), and "
+            f"one at a time may; nothing was written: write there, or try again {QUIET_SECONDS:.0f} s after "
+            "its last write, or once it has ended"
+        )
+
 
 def _deletions(ids: Sequence[str]) -> Iterable[tuple[Sequence[str], Operation]]:
-    for some in _groups(ids):
+    for some in _groups(ids, DOCUMENTS_AT_ONCE):
         yield some, Delete(_packed(some))
 
 
 def _updates(
     ids: Sequence[str], change: MetadataChange, condition: Condition | None
 ) -> Iterable[tuple[Sequence[str], Operation]]:
-    for some in _groups(ids):
+    for some in _groups(ids, DOCUMENTS_AT_ONCE):
         yield some, Update(_packed(some), change, condition)
 
 
-def _groups(ids: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (ids[start : start + DOCUMENTS_AT_ONCE] for start in range(0, len(ids), DOCUMENTS_AT_ONCE))
+def _groups(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _packed(ids: Sequence[str]) -> PackedBytes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tercet.cluster.building.blocks import blocks_of
 from tercet.cluster.building.encoding import BLOCKS, PARTS, Encoding, Part, block_path, part_path
-from tercet.cluster.building.joining import Group, Joined, Joining, groups_of
+from tercet.cluster.building.joining import Group, Joining, groups_of
 from tercet.cluster.building.settings import ShardedBuild, kept_settings, new_settings, use_adapter
 from tercet.cluster.objects.opening import open_store, require_creation
 from tercet.cluster.objects.store import ObjectStore
@@ -24,9 +24,9 @@ from tercet.cluster.work.folder import BegunWork, begin_work, found_work, remove
 from tercet.cluster.work.present import present_settings
 from tercet.cluster.work.publishing import publish_shard
 from tercet.cluster.work.records import agreed
+from tercet.cluster.work.segments import kind_of_whole
 from tercet.index.catalog.manifest import SegmentEntry
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.dense.kinds import NO_VECTORS, DenseKind, collection_kind, usual_memory_bytes
 from tercet.ingest.build import CANCELLED, BuildReport
 from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.errors import BuildCancelledError
@@ -87,27 +87,21 @@ def build_shards(
     return sharded.run(open_encoder, servers, kept, mark)
 
 
+@dataclass
 class _Sharded:
     """One build."""
 
-    def __init__(
-        self,
-        build: ShardedBuild,
-        encoder: DocumentEncoder,
-        store: ObjectStore,
-        executor: Executor,
-        progress: Callable[[BuildProgress], None],
-        cancelled: Callable[[], bool],
-    ) -> None:
+    _build: ShardedBuild
+    _encoder: DocumentEncoder
+    _store: ObjectStore
+    _executor: Executor
+    _progress: Callable[[BuildProgress], None]
+    _cancelled: Callable[[], bool]
+
+    def __post_init__(self) -> None:
         self._started = time.monotonic()
-        self._build = build
-        self._encoder = encoder
-        self._store = store
-        self._executor = executor
-        self._progress = progress
-        self._cancelled = cancelled
-        self._former = newest_map(store)
-        self._placement = Placement.evenly(build.shards)
+        self._former = newest_map(self._store)
+        self._placement = Placement.evenly(self._build.shards)
         self._total: int | None = None
         self._documents = self._tokens = self._skipped = 0
 
@@ -184,8 +178,7 @@ class _Sharded:
         for part in parts.values():
             self._count(part)
         missing = [cut.name for cut in cuts if cut.name not in parts]
-        for record in self._executor.run(work, missing):
-            part = Part.of_content(record)
+        for part in self._executor.run(work, missing):
             if part.block not in parts:  # a piece may be done twice
                 parts[part.block] = part
                 self._count(part)
@@ -196,18 +189,17 @@ class _Sharded:
     ) -> list[list[SegmentEntry]]:
         """The segments of each shard."""
         settings, vectors = begun.settings, _encodings(part.segment for part in parts.values())
-        kind = _kind_of_all(settings, vectors, self._build.shards)
+        kind = kind_of_whole(settings, self._build.shards, vectors)
         groups: list[Group] = []
         for shard in range(self._build.shards):
             segments = [parts[cut.name].segment for cut in cuts if cut.shard == shard]
             groups += groups_of(begun.shard(shard), segments, kind, begun.generation)
         self._report("indexing", 0.0)
         work, joined, done = Joining(self._store.url, self._folder, settings), dict[str, SegmentEntry](), 0
-        for record in self._executor.run(work, [group.content for group in groups]):
-            segment = Joined.of_content(record)
-            if segment.group not in joined:
-                joined[segment.group] = segment.segment
-                done += segment.segment.encodings
+        for name, segment in self._executor.run(work, groups):
+            if name not in joined:
+                joined[name] = segment
+                done += segment.encodings
                 self._report("indexing", done / vectors)
         folders = [begun.shard(shard) for shard in range(self._build.shards)]
         return [[joined[group.name] for group in groups if group.shard == folder] for folder in folders]
@@ -239,14 +231,3 @@ class _Sharded:
 
 def _encodings(segments: Iterable[SegmentEntry]) -> int:
     return sum(segment.encodings for segment in segments)
-
-
-def _kind_of_all(settings: CollectionSettings, vectors: int, shards: int) -> DenseKind:
-    """The dense kind of a collection whose shards have so many vectors together, each on a machine whose
-    memory is like this one's.
-    """
-    memory = settings.dense_memory_bytes or usual_memory_bytes()
-    kind, _ = collection_kind(
-        settings.dense_kind, vectors, settings.dense_dimension, memory * shards, NO_VECTORS
-    )
-    return kind

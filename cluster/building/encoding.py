@@ -15,7 +15,7 @@ from tercet.cluster.objects.errors import DamagedObjectError
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.objects.store import ObjectStore
 from tercet.cluster.work.executor import Worker
-from tercet.cluster.work.records import agreed, recorded
+from tercet.cluster.work.records import once
 from tercet.cluster.work.segments import send_segment
 from tercet.index.candidates import Document
 from tercet.index.catalog.manifest import Manifest, SegmentEntry, segment_of_record, segment_record
@@ -49,7 +49,7 @@ class Part:
         return json.dumps({**values, "segment": segment_record(self.segment)}).encode()
 
     @staticmethod
-    def of_content(content: bytes | str) -> Part:
+    def of_content(content: bytes) -> Part:
         """Raises DamagedIndexError for another record."""
         record: dict[str, Any] = json.loads(content)
         segment = segment_of_record(Record.of(record["segment"], Path(part_path(record["block"]))))
@@ -97,22 +97,18 @@ class BlockEncoder:
         self._encoder = encoder
         self._cutter = cutter_for(settings, encoder.tokenizer)
 
-    def __call__(self, block: str) -> str:
-        """The record of a block's part."""
-        found = recorded(self._store, part_path(block))
-        if found is None:
-            found = self._record(block)
-        return found.decode()
+    def __call__(self, block: str) -> Part:
+        """The part of a block."""
+        return Part.of_content(once(self._store, part_path(block), lambda: self._encoded(block).content))
 
-    def _record(self, block: str) -> bytes:
+    def _encoded(self, block: str) -> Part:
         content = self._store.get(block_path(block))
         if hashlib.sha256(content).hexdigest() != block:
             raise DamagedObjectError(
                 f"{self._store.url}/{block_path(block)} was altered; remove it, and build again"
             )
         with scratch_folder() as folder:
-            part = self._written(folder, block, documents_of(content))
-        return agreed(self._store, part_path(block), part.content)
+            return self._written(folder, block, documents_of(content))
 
     def _written(self, folder: Path, block: str, documents: Iterable[Document]) -> Part:
         """Encodes documents into a segment, and uploads that."""

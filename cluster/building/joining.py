@@ -7,13 +7,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.work.executor import Worker
-from tercet.cluster.work.records import agreed, recorded
+from tercet.cluster.work.records import once
 from tercet.cluster.work.segments import fetched_segment, write_segment
 from tercet.index.catalog.layout import FIRST_MANIFEST
 from tercet.index.catalog.manifest import SegmentEntry, segment_id, segment_of_record, segment_record
@@ -42,19 +41,8 @@ class Group:
     @property
     def name(self) -> str:
         """By what it consists of."""
-        return hashlib.sha256(self.content.encode()).hexdigest()
-
-    @property
-    def content(self) -> str:
-        """As a piece of work."""
-        values = {name: getattr(self, name) for name in ("shard", "segment", "kind")}
-        return json.dumps({**values, "parts": [segment_record(part) for part in self.parts]})
-
-    @staticmethod
-    def of_content(content: str) -> Group:
-        record: dict[str, Any] = json.loads(content)
-        parts = tuple(segment_of_record(Record.of(part, Path(record["segment"]))) for part in record["parts"])
-        return Group(record["shard"], record["segment"], record["kind"], parts)
+        described = [self.shard, self.segment, self.kind, [segment_record(part) for part in self.parts]]
+        return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
 def groups_of(
@@ -82,25 +70,6 @@ def groups_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """The segment that the group of a name has become."""
-
-    group: str
-    segment: SegmentEntry
-
-    @property
-    def content(self) -> bytes:
-        """The bytes of its record."""
-        return json.dumps({"group": self.group, "segment": segment_record(self.segment)}).encode()
-
-    @staticmethod
-    def of_content(content: str) -> Joined:
-        """Raises DamagedIndexError for another record."""
-        record: dict[str, Any] = json.loads(content)
-        return Joined(record["group"], segment_of_record(Record.of(record["segment"], Path(record["group"]))))
-
-
-@dataclass(frozen=True, slots=True)
 class Joining:
     """The work of joining groups. url: of the collection; folder: of the build, below that."""
 
@@ -124,14 +93,14 @@ class GroupJoiner:
         self._build = self._store.below(work.folder)
         self._settings = work.settings
 
-    def __call__(self, piece: str) -> str:
-        """The record of the segment that a group has become."""
-        group = Group.of_content(piece)
-        path = f"segments/{group.name}.json"
-        found = recorded(self._build, path)
-        if found is None:
-            found = agreed(self._build, path, Joined(group.name, self._joined(group)).content)
-        return found.decode()
+    def __call__(self, group: Group) -> tuple[str, SegmentEntry]:
+        """The name of a group, and the segment that it has become. Raises DamagedIndexError for a record that
+        is none.
+        """
+        name = group.name
+        path = f"segments/{name}.json"
+        content = once(self._build, path, lambda: json.dumps(segment_record(self._joined(group))).encode())
+        return name, segment_of_record(Record.of(json.loads(content), Path(path)))
 
     def _joined(self, group: Group) -> SegmentEntry:
         store = self._store.below(group.shard)

@@ -25,7 +25,7 @@ from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_fi
 from tercet.ingest.sources.reading import USUAL_READING, Reading
 from tercet.ingest.target import RequestedSettings, chosen, require_settings, settings_for
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)

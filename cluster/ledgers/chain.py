@@ -18,12 +18,16 @@ from tercet.cluster.objects.store import ObjectStore
 FOLDER = "ledger"
 READ_AT_ONCE = 16
 LISTED_AGAIN = 4  # times, where a batch is removed between the list and the reading
-_FILE = re.compile(rf"{FOLDER}/([0-9]{{12}})")
 
 
 def batch_path(number: int) -> str:
     """Where the batch of a number lies."""
-    return f"{FOLDER}/{number:012d}"
+    return numbered_path(FOLDER, number)
+
+
+def numbered_path(folder: str, number: int) -> str:
+    """Where the object of a number lies in a folder of such."""
+    return f"{folder}/{number:012d}"
 
 
 def read_batch(store: ObjectStore, number: int) -> Batch:
@@ -32,9 +36,9 @@ def read_batch(store: ObjectStore, number: int) -> Batch:
     return Batch.of_content(store.get(path), number, f"{store.url}/{path}")
 
 
-def listed_numbers(store: ObjectStore) -> list[int]:
-    """The numbers that are there, ascending."""
-    named = (_FILE.fullmatch(each.path) for each in store.list(FOLDER))
+def listed_numbers(store: ObjectStore, folder: str = FOLDER) -> list[int]:
+    """The numbers of objects that are there, ascending."""
+    named = (re.fullmatch(rf"{folder}/([0-9]{{12}})", each.path) for each in store.list(folder))
     return sorted(int(found[1]) for found in named if found)
 
 

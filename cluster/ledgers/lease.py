@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tercet.cluster.errors import ClusterError
+from tercet.cluster.ledgers.chain import listed_numbers, numbered_path
 from tercet.cluster.ledgers.promoting import ledgers_at
 from tercet.cluster.objects.errors import AlreadyThereError, ObjectMissingError
 from tercet.cluster.objects.store import ObjectStore
@@ -24,7 +24,6 @@ from tercet.index.files.directory import write_json_atomically
 
 FOLDER = "signs"
 SERVER_FILE = "server.json"  # of the data root
-_FILE = re.compile(rf"{FOLDER}/([0-9]{{12}})")
 
 log = logging.getLogger("tercet")
 
@@ -86,14 +85,13 @@ class StoreLease:
         return False
 
     def _look(self) -> None:
-        numbers = self._numbers()
-        number = max(numbers, default=0)
+        number = max(listed_numbers(self._store, FOLDER), default=0)
         if number == self._number:
             return
         self._number, self._since, self._owner = number, self._clock(), ""
         if number:
             try:
-                self._owner = json.loads(self._store.get(_path(number)))["server"]
+                self._owner = json.loads(self._store.get(numbered_path(FOLDER, number)))["server"]
             except ObjectMissingError:  # a later one is there by now
                 self._number = -1
 
@@ -102,16 +100,13 @@ class StoreLease:
         number = max(self._number, 0) + 1
         server = server_of(self._data)
         try:
-            self._store.create(_path(number), json.dumps({"server": server}).encode())
+            self._store.create(numbered_path(FOLDER, number), json.dumps({"server": server}).encode())
         except AlreadyThereError:
             return False
         self._number, self._since, self._owner = number, self._clock(), server
-        self._store.delete([_path(former) for former in self._numbers() if former < number])
+        formers = [each for each in listed_numbers(self._store, FOLDER) if each < number]
+        self._store.delete([numbered_path(FOLDER, former) for former in formers])
         return True
-
-    def _numbers(self) -> list[int]:
-        named = (_FILE.fullmatch(each.path) for each in self._store.list(FOLDER))
-        return [int(found[1]) for found in named if found]
 
     def _tell(self, failure: str) -> None:
         if failure and failure != self._told:
@@ -128,7 +123,3 @@ def server_of(data: Path) -> str:
         server = secrets.token_hex(8)
         write_json_atomically(file, {"server": server})
         return server
-
-
-def _path(number: int) -> str:
-    return f"{FOLDER}/{number:012d}"

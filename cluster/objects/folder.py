@@ -1,7 +1,8 @@
 """Objects in a folder: of one machine, or of a file system that several share.
 
-Each is forced to the disk before it has its name. Creation is by a hard link, so of several machines that
-create the same object one succeeds, on NFS too.
+Each is forced to the disk before it has its name, which no option of obstore's LocalStore does (0.12, in
+Python). Creation is by a hard link, so of several machines that create the same object one
+succeeds, on NFS too.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tercet.cluster.ray.serving.application import application_of, shards_of
+from tercet.cluster.ray.serving.application import application_of
 from tercet.cluster.ray.serving.config import deployment_of
 
 
@@ -16,5 +16,4 @@ def build(args: dict[str, Any]) -> Any:
 
     Raises DeploymentFileError.
     """
-    deployment = deployment_of(args, "args")
-    return application_of(deployment, shards_of(deployment))
+    return application_of(deployment_of(args, "args"))

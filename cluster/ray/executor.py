@@ -88,7 +88,7 @@ class RayExecutor:
         """Ends the session."""
         self._open.close()
 
-    def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
+    def run(self, work: Work, pieces: Sequence[Any]) -> Iterator[Any]:
         """What came of each piece, as they are done. Raises what a piece raises, or RayFailedError."""
         if not pieces:
             return
@@ -102,7 +102,8 @@ class RayExecutor:
         fewest = min(fitted.workers, len(pieces))
         most = len(pieces) if fitted.most is None else min(fitted.most, len(pieces))
         blocks = min(len(pieces), MOST_TASKS)
-        given = ray.data.from_items([{"piece": piece} for piece in pieces], override_num_blocks=blocks)
+        items = [{"piece": pickle.dumps(piece)} for piece in pieces]
+        given = ray.data.from_items(items, override_num_blocks=blocks)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray 2.64 will name the bound of retries otherwise
             dataset = given.map_batches(
@@ -119,9 +120,10 @@ class RayExecutor:
             )
         try:
             for row in dataset.iter_rows():
-                if row["failure"]:
-                    raise pickle.loads(row["failure"])  # noqa: S301  # made by an actor of this session
-                yield str(row["record"])
+                found = pickle.loads(row["found"])  # noqa: S301  # made by an actor of this session
+                if row["failed"]:
+                    raise found
+                yield found
         except RayError as error:
             raise RayFailedError(
                 f"the work on Ray failed ({first_line(error)}); what was done is kept: see to the reason, in "
@@ -178,16 +180,16 @@ class PieceActor:
         self._do: Worker | None = None
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        records, failures = [], []
+        found, failed = [], []
         for piece in batch["piece"]:
             try:
                 do = self._do = self._do or self._work.begin()
-                records.append(do(str(piece)))
-                failures.append(b"")
+                found.append(pickle.dumps(do(pickle.loads(piece))))  # noqa: S301  # of this session
+                failed.append(False)
             except OWN as error:
-                records.append("")
-                failures.append(_pickled(error))
-        return {"record": np.array(records, np.object_), "failure": np.array(failures, np.object_)}
+                found.append(_pickled(error))
+                failed.append(True)
+        return {"found": np.array(found, np.object_), "failed": np.array(failed)}
 
 
 def _pickled(error: Exception) -> bytes:

@@ -27,8 +27,11 @@ TOKEN_FILE = Path("~/.ray/auth_token")
 
 
 @contextmanager
-def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[str, float]]:
-    """Connects to a cluster, or with None starts one here. cpus: of the latter, by default all.
+def session(
+    address: str | None, cpus: int | None = None, gpus: int | None = None, folder: Path | None = None
+) -> Iterator[Mapping[str, float]]:
+    """Connects to a cluster, or with None starts one here. cpus, gpus: of the latter, by default all; folder:
+    for its files, by default Ray's own.
 
     Yields the resources that there are, by Ray's names. Raises RayMissingError or RayFailedError.
     """
@@ -41,7 +44,13 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
     handler = signal.getsignal(signal.SIGTERM)
     own: dict[str, Any] = {}
     if address is None:
-        own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+        own = {
+            "num_cpus": cpus,
+            "num_gpus": gpus,
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "_temp_dir": None if folder is None else str(folder / "ray"),
+        }
     try:
         ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
     except Exception as error:  # of a node that does not start in time it is a plain one
@@ -83,8 +92,9 @@ def prepare(address: str | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is not None and _has_token():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-    elif address is None and "RAY_AUTH_TOKEN" not in os.environ:
-        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    elif address is None:
+        token = os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=token)
 
 
 def require_ray() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tercet.cluster.errors import ClusterError
 from tercet.cluster.objects.store import ObjectStore
@@ -85,26 +85,17 @@ def give_up(store: ObjectStore, opened: Opening) -> ShardMap:
     return claimed
 
 
+@dataclass(frozen=True, slots=True)
 class _Steps:
     """One move between servers."""
 
-    def __init__(
-        self,
-        move: Resharding,
-        former: ShardMap,
-        old: MapServers,
-        new: MapServers,
-        all: MapServers,
-        version: int,
-        say: Callable[[str], None],
-    ) -> None:
-        self._move = move
-        self._former = former
-        self._old = old
-        self._new = new
-        self._all = all
-        self._version = version
-        self._say = say
+    _move: Resharding
+    _former: ShardMap
+    _old: MapServers
+    _new: MapServers
+    _all: MapServers
+    _version: int
+    _say: Callable[[str], None]
 
     def copy(self) -> None:
         """Copies what there is until little is left, while writes go on."""

@@ -25,10 +25,11 @@ from tercet.cluster.work.executor import Executor
 from tercet.cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
 from tercet.cluster.work.present import published_settings
 from tercet.cluster.work.publishing import publish_shard
+from tercet.cluster.work.segments import kind_of_whole
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.manifest import SegmentEntry, dense_vectors
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.dense.kinds import DenseKind, collection_kind, usual_memory_bytes
+from tercet.index.dense.kinds import DenseKind
 
 MOST_ROUNDS = 20
 KEPT_BESIDE = (CollectionLayout(Path()).defaults.name, CollectionLayout(Path()).effort.name)
@@ -271,8 +272,7 @@ class Resharding:
         splits = {name: Split.of_content(self._records.get(split_path(name))) for name in before}
         missing = [source for source in sources if source.name not in splits]
         self._told(len(splits), len(sources))
-        for record in self._executor.run(self._work(sources), [source.content for source in missing]):
-            split = Split.of_content(record)
+        for split in self._executor.run(self._work(sources), missing):
             self._divided += split.source not in splits
             splits[split.source] = split
             self._told(len(splits), len(sources))
@@ -297,13 +297,8 @@ class Resharding:
 
     def _kind(self, sources: Sequence[Source]) -> DenseKind:
         """The dense kind of the whole, as it is."""
-        settings = self._begun.settings
         vectors = dense_vectors(source.segment for source in sources)
-        memory = (settings.dense_memory_bytes or usual_memory_bytes()) * len(self._goes_on)
-        kind, _ = collection_kind(
-            settings.dense_kind, sum(vectors.values()), settings.dense_dimension, memory, vectors
-        )
-        return kind
+        return kind_of_whole(self._begun.settings, len(self._goes_on), sum(vectors.values()), vectors)
 
     def _snapshots(self) -> list[PublishedSnapshot]:
         return [required_snapshot(self._store.below(place.snapshots)) for place in self._former.shards]

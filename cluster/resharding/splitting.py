@@ -19,7 +19,7 @@ from tercet.cluster.objects.opening import open_store
 from tercet.cluster.shards.placement import Placement
 from tercet.cluster.snapshots.published import file_path
 from tercet.cluster.work.executor import Worker
-from tercet.cluster.work.records import agreed, recorded
+from tercet.cluster.work.records import agreed, once, recorded
 from tercet.cluster.work.segments import fetched_segment, send_file, write_segment
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.manifest import FileEntry, SegmentEntry, segment_of_record, segment_record
@@ -55,16 +55,6 @@ class Source:
         deletes = self.segment.deletes
         return self.rows_name if deletes is None else f"{self.rows_name}-{deletes.sha256[:16]}"
 
-    @property
-    def content(self) -> str:
-        """As a piece of work."""
-        return json.dumps({"shard": self.shard, "segment": segment_record(self.segment)})
-
-    @staticmethod
-    def of_content(content: str) -> Source:
-        record: dict[str, Any] = json.loads(content)
-        return Source(record["shard"], segment_of_record(Record.of(record["segment"], Path(record["shard"]))))
-
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -80,7 +70,7 @@ class Split:
         return json.dumps({"source": self.source, "segments": records}).encode()
 
     @staticmethod
-    def of_content(content: bytes | str) -> Split:
+    def of_content(content: bytes) -> Split:
         """Raises DamagedIndexError for another record."""
         record: dict[str, Any] = json.loads(content)
         path = Path(split_path(record["source"]))
@@ -130,13 +120,10 @@ class Splitter:
         self._store = open_store(work.url)
         self._records = self._store.below(work.folder)
 
-    def __call__(self, piece: str) -> str:
-        """The record of a source's split."""
-        source = Source.of_content(piece)
-        found = recorded(self._records, split_path(source.name))
-        if found is None:
-            found = agreed(self._records, split_path(source.name), self._split(source).content)
-        return found.decode()
+    def __call__(self, source: Source) -> Split:
+        """What a source has become."""
+        path = split_path(source.name)
+        return Split.of_content(once(self._records, path, lambda: self._split(source).content))
 
     def _split(self, source: Source) -> Split:
         path, rows_path = split_path(source.rows_name), f"{SPLITS}/{source.rows_name}.rows"

@@ -8,10 +8,9 @@ from contextlib import suppress
 
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.refusals import reading
-from tercet.index.catalog.aliases import Meant
-from tercet.index.catalog.alike import names_of
+from tercet.index.catalog.aliases import Meant, meant_by, the_one
 from tercet.index.catalog.settings import check_collection_name
-from tercet.index.errors import AliasNotFoundError, SeveralCollectionsError
+from tercet.index.errors import AliasNotFoundError
 from tercet.service.exceptions import OverloadedError, ShardError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
 
@@ -22,8 +21,7 @@ KEPT_SECONDS = 1.0  # what the first shard told: so late a switch by another rou
 
 class ShardedAliases:
     """In the place of `tercet.index.catalog.aliases.Aliases`. Its methods wait for shards, and are for
-    threads other
-    than that of the event loop.
+    threads other than that of the event loop.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -32,13 +30,7 @@ class ShardedAliases:
 
     def collection_of(self, name: str, deadline: Deadline = NO_DEADLINE) -> str:
         """The one collection that a name means. Raises InvalidNameError or SeveralCollectionsError."""
-        meant = self.collections_of(name, deadline)
-        if len(meant) > 1:
-            raise SeveralCollectionsError(
-                f"alias {name!r} means collections {names_of(meant)}, which are only searched and read as "
-                "one: use one of them by its own name"
-            )
-        return meant[0]
+        return the_one(name, self.collections_of(name, deadline))
 
     def collections_of(self, name: str, deadline: Deadline = NO_DEADLINE) -> Meant:
         """The collections that a name means: those of the alias, or else the name itself."""
@@ -96,10 +88,7 @@ class ShardedAliases:
 
     def get(self, alias: str) -> Meant:
         """The collections of an alias. Raises InvalidNameError or AliasNotFoundError."""
-        meant = self.all().get(check_collection_name(alias))
-        if meant is None:
-            raise AliasNotFoundError(f"there is no alias {alias!r}; GET /aliases lists them")
-        return meant
+        return meant_by(alias, self.all())
 
     def put(self, alias: str, collection: str, *others: str) -> Meant:
         """Makes the alias, or lets it mean other collections from now on: see `Aliases.put`.

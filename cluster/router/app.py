@@ -13,7 +13,6 @@ from tercet.cluster.router.shard_map import is_map
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardAccess, ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.placement import Placement
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.remote.http import HttpTransport
@@ -25,27 +24,19 @@ from tercet.service.settings.settings import Settings
 def create_router_app(
     settings: Settings,
     encoder: Encoder | None = None,
-    transports: Sequence[Transport] = (),
     worker_transport: Transport | None = None,
-    placement: Placement | None = None,
 ) -> FastAPI:
     """The server before its shards.
 
-    encoder: one that is loaded already; transports: the ways to the shards, by default HTTP to those of the
-    settings; worker_transport: how encoder workers are reached, by default by HTTP; placement: of the map
-    that names the shards behind transports, if one does.
+    encoder: one that is loaded already; worker_transport: how encoder workers are reached, by default by
+    HTTP.
     """
-    if transports:
-        seconds = settings.shards_timeout_seconds
-        fleet = Fleet([ShardClient(transport, seconds) for transport in transports], Loop())
-        collections = ShardedCollections(fleet, placement=placement)
-    else:
-        collections = _over_http(settings)
-    return create_app(settings, encoder, served=collections.served, worker_transport=worker_transport)
+    served = collections_of(settings).served
+    return create_app(settings, encoder, served=served, worker_transport=worker_transport)
 
 
-def _over_http(settings: Settings) -> ShardedCollections:
-    """The collections of shards that are reached over HTTP, by connections that all sets of them share."""
+def collections_of(settings: Settings) -> ShardedCollections:
+    """The collections of the shards that settings name, by connections that all sets of them share."""
     loop, access = Loop(), ShardAccess.of(settings)
     connections = access.connections()
 

@@ -115,11 +115,7 @@ async def _slowly(shard: ShardClient, path: str, body: Any = None) -> Any:
 
 def _checked(name: str, id: str) -> str:
     if not is_id(id):
-        raise _missing(name, id)
+        raise BackupNotFoundError(
+            f"collection {name!r} has no backup {id!r:.80}; GET /collections/{name}/backups lists them"
+        )
     return id
-
-
-def _missing(name: str, id: str) -> BackupNotFoundError:
-    return BackupNotFoundError(
-        f"collection {name!r} has no backup {id!r:.80}; GET /collections/{name}/backups lists them"
-    )

@@ -16,7 +16,6 @@ from tercet.cluster.router.catalog import ShardedStatistics
 from tercet.cluster.router.collection import KnownCollection
 from tercet.cluster.router.descriptions import described
 from tercet.cluster.router.followed_map import FollowedMap
-from tercet.cluster.router.resharding_writer import ReshardingWriter
 from tercet.cluster.router.shard_parts import MisplacedShardError
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.router.snapshot import ShardedSnapshot
@@ -77,7 +76,8 @@ class ShardedCollections:
         self._following: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()  # whether somebody waits for a newer map
         self._observer = ShardObserver()
-        self._looking_pool = Pool("looking", LOOKING_THREADS)
+        self.looking_pool = Pool("looking", LOOKING_THREADS)
+        self.search_threads = SEARCH_THREADS
         self._map_pool = Pool("map", 1)
 
     @property
@@ -89,16 +89,6 @@ class ShardedCollections:
     def aliases(self) -> ShardedAliases:
         """Those of all shards."""
         return self._shards.aliases
-
-    @property
-    def looking_pool(self) -> Pool:
-        """Threads that look up what is known of collections."""
-        return self._looking_pool
-
-    @property
-    def search_threads(self) -> int:
-        """Searches that are under way at a time: they wait for shards."""
-        return SEARCH_THREADS
 
     @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:
@@ -169,33 +159,27 @@ class ShardedCollections:
 
         return await self._look(deadline, written)
 
-    def writing(
-        self, name: str, deadline: Deadline = NO_DEADLINE
-    ) -> AbstractContextManager[ReshardingWriter]:
+    def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ShardedWriter]:
         """The collection of this name, its own, to be written to. deadline: for the answers of shards."""
 
-        def newest() -> ShardedWriter:
-            self._shards.fleet.loop.call(self._wanted.set)
-            return _writer(self._shards, name, deadline)
+        def newest() -> tuple[ShardSet, KnownCollection]:
+            shards = self._shards
+            return shards, shards.known.get(name) or _written(shards, name, deadline)
 
-        return nullcontext(
-            ReshardingWriter(
-                _writer(self._shards, name, deadline),
-                newest,
-                deadline,
-                holds=self._followed is not None,
-            )
-        )
+        def look() -> None:
+            self._shards.fleet.loop.call(self._wanted.set)
+
+        return nullcontext(ShardedWriter(newest, deadline, None if self._followed is None else look))
 
     def position_of(self, given: Position, param: str) -> Positions:
         """What a request names as a position. Raises InvalidRequestError naming the field."""
-        return self._shards.position_waits.position_of(given, param)
+        return self._shards.positions.position_of(given, param)
 
     async def reach(self, name: str, position: Positions, deadline: Deadline) -> None:
         """Waits until shards have what was written up to a position: see `Reaching.reach`."""
         shards = self._shards
         own = await self._look(deadline, shards.aliases.collection_of, name, deadline)
-        await shards.position_waits.reach(own, position, deadline)
+        await shards.positions.reach(own, position, deadline)
 
     def names(self) -> list[str]:
         """Of all collections, in order."""
@@ -251,7 +235,7 @@ class ShardedCollections:
 
     def close(self) -> None:
         """Ends its threads."""
-        self._looking_pool.close()
+        self.looking_pool.close()
         self._map_pool.close()
 
     def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
@@ -268,7 +252,7 @@ class ShardedCollections:
         """What a look-up gives, in a thread for them. Raises DeadlineExceededError where none was free in
         time.
         """
-        return await self._looking_pool.run_in_time(
+        return await self.looking_pool.run_in_time(
             deadline, partial(too_late, 0), None, look, *args, **options
         )
 
@@ -339,17 +323,6 @@ def _building(_what: str) -> InvalidRequestError:
         None,
         "unsupported",
     )
-
-
-def _writer(shards: ShardSet, name: str, deadline: Deadline) -> ShardedWriter:
-    """A collection over these shards, by its own name, to be written to."""
-    known = shards.known.get(name) or _written(shards, name, deadline)
-
-    def outdated() -> None:
-        known.is_stale = True
-
-    settings = known.description.settings
-    return ShardedWriter(shards.fleet, shards.placement, settings, shards.positions, deadline, outdated)
 
 
 def _written(shards: ShardSet, name: str, deadline: Deadline) -> KnownCollection:

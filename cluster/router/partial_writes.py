@@ -1,4 +1,4 @@
-"""What is told of a write of which some shards took their parts and others did not."""
+"""What shards did of a write together, and what is told where some took their parts and others did not."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tercet.index.errors import SearchIndexError
 from tercet.service.errors import failure_of
 from tercet.service.exceptions import (
     RelayedError,
+    ServiceError,
     ShardFailedError,
     ShardTimeoutError,
     ShardUnavailableError,
@@ -25,6 +26,32 @@ class Part:
 
     position: int
     documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedWritten:
+    """What was acknowledged: see `tercet.index.live.records.Written`. position: as text, one number a
+    shard.
+    """
+
+    position: str
+    documents: int
+    tokens: int = 0
+
+
+class FencedPartsError(ServiceError):
+    """A write of which some shards refused their parts, as the collection moves to others, and no part is in
+    doubt.
+
+    failure: what to answer where it is not repeated; documents: that the others took; shards: the numbers of
+    those that refused.
+    """
+
+    def __init__(self, failure: Exception, documents: int, shards: frozenset[int]) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+        self.documents = documents
+        self.shards = shards
 
 
 def failure_of_parts(

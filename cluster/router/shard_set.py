@@ -10,7 +10,6 @@ from threading import Event
 from tercet.cluster.router.aliases import ShardedAliases
 from tercet.cluster.router.catalog import ShardedCatalog
 from tercet.cluster.router.collection import KnownCollection
-from tercet.cluster.router.position_waits import PositionWaits
 from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import Placement
@@ -30,19 +29,16 @@ class ShardSet:
     aliases: ShardedAliases
     catalog: ShardedCatalog
     positions: KnownPositions
-    position_waits: PositionWaits
     known: dict[str, KnownCollection] = field(default_factory=dict)
     left: Event = field(default_factory=Event)
 
     @staticmethod
     def of(fleet: Fleet, placement: Placement | None = None, version: int = 0) -> ShardSet:
         """One of which nothing is known yet. placement: of the map; without one that of a new collection."""
-        positions, aliases = KnownPositions(len(fleet)), ShardedAliases(fleet)
+        positions, aliases = KnownPositions(fleet), ShardedAliases(fleet)
         placement = placement or Placement.evenly(len(fleet))
         catalog = ShardedCatalog(fleet, placement, aliases, positions)
-        return ShardSet(
-            fleet, placement, version, aliases, catalog, positions, PositionWaits(fleet, positions)
-        )
+        return ShardSet(fleet, placement, version, aliases, catalog, positions)
 
     def expect_parts(self, outdated: Callable[[], None]) -> None:
         """Has all servers told from now on which part of a collection they are taken for. outdated: is told,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -17,12 +16,13 @@ import numpy as np
 import orjson
 
 from tercet.cluster.router.bodies import body_of
-from tercet.cluster.router.partial_writes import Part, failure_of_parts
-from tercet.cluster.router.position_waits import require_numbers
-from tercet.cluster.router.positions import KnownPositions
+from tercet.cluster.router.collection import KnownCollection
+from tercet.cluster.router.held_writes import HeldWrites
+from tercet.cluster.router.partial_writes import FencedPartsError, Part, ShardedWritten, failure_of_parts
+from tercet.cluster.router.positions import require_numbers
+from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.placement import Placement
 from tercet.cluster.shards.positions import Positions
 from tercet.cluster.shards.refusals import lost_here, reading
 from tercet.cluster.shards.servers import Ask
@@ -35,7 +35,7 @@ from tercet.index.live.records import WriteKey
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Int64, Representations
 from tercet.service.answers.binary import MEDIA_TYPE
-from tercet.service.exceptions import OverloadedError, RequestTooLargeError, ServiceError, ShardError
+from tercet.service.exceptions import OverloadedError, RequestTooLargeError, ShardError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
 from tercet.service.remote.transport import JSON, NO_HEADERS, Headers
 from tercet.service.shard.messages import COLLECTIONS
@@ -45,69 +45,33 @@ SMALL_BYTES = 2**20  # of a body that any shard takes
 NO_ID = ""  # of which no document can be
 
 
-@dataclass(frozen=True, slots=True)
-class ShardedWritten:
-    """What was acknowledged: see `tercet.index.live.records.Written`. position: as text, one number a
-    shard.
-    """
-
-    position: str
-    documents: int
-    tokens: int = 0
-
-
-class FencedPartsError(ServiceError):
-    """A write of which some shards refused their parts, as the collection moves to others, and no part is in
-    doubt.
-
-    failure: what to answer where it is not repeated; documents: that the others took; shards: the numbers of
-    those that refused.
-    """
-
-    def __init__(self, failure: Exception, documents: int, shards: frozenset[int]) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
-        self.documents = documents
-        self.shards = shards
-
-
 class ShardedWriter:
     """In the place of `tercet.index.live.collection.LiveCollection`, for one request. Its methods wait for
-    shards
-    and are for threads other than that of the event loop.
+    shards and are for threads other than that of the event loop.
 
-    Where some shards took their parts and others did not, each raises ShardWriteError; FencedPartsError where
-    all that did not refused because the collection moves.
+    Where some shards took their parts and others did not, each raises ShardWriteError. What shards refuse
+    because the collection moves waits for those that it moves to.
     """
 
     def __init__(
         self,
-        fleet: Fleet,
-        placement: Placement,
-        settings: CollectionSettings,
-        known: KnownPositions,
+        newest: Callable[[], tuple[ShardSet, KnownCollection]],
         deadline: Deadline = NO_DEADLINE,
-        outdated: Callable[[], None] = lambda: None,
+        look: Callable[[], None] | None = None,
     ) -> None:
-        """settings: of the collection, with its own name. deadline: for all answers. outdated: is told when
-        the settings may be others by now.
+        """newest: gives the shards of then, and what is known of the collection. deadline: for all answers.
+        look: has a newer map looked for; None where none can name other shards.
         """
-        self._fleet = fleet
-        self._placement = placement
-        self._settings = settings
-        self._known = known
+        self._newest = newest
         self._deadline = deadline
-        self._outdated = outdated
-        self._path = f"/collections/{settings.name}"
+        self._look = look
+        self._held = HeldWrites(None if look is None else self._go_on, deadline)
+        self._shards, self._collection = newest()
 
     @property
     def settings(self) -> CollectionSettings:
         """What was fixed when the collection was created, with the fields declared since."""
-        return self._settings
-
-    def places(self, ids: Sequence[str]) -> Int64:
-        """The shard of each id, int64[N]."""
-        return self._placement.shards_of(ids)
+        return self._collection.description.settings
 
     def put(
         self,
@@ -115,55 +79,54 @@ class ShardedWriter:
         representations: Representations,
         windows: DocumentWindows | None = None,
         *,
-        rows: Int64 | None = None,
         if_position: Positions | None = None,
         key: WriteKey | None = None,
         tokens: int = 0,
     ) -> ShardedWritten:
-        """Adds or replaces documents. rows: which of them, by default all. if_position: each document is held
-        against the number of its shard.
+        """Adds or replaces documents. if_position: each document is held against the number of its shard.
 
         Raises RequestTooLargeError where a shard's part is larger than it takes; then nothing is written.
         """
-        self._require_numbers(if_position)
-        placed = self.places([document.id for document in documents])
-        if rows is not None:
-            left = np.ones(len(placed), np.bool_)
-            left[rows] = False
-            placed[left] = -1
-        bodies: dict[int, bytes] = {}
-        for shard in np.unique(placed[placed >= 0]).tolist():
-            metadata = {"fingerprint": self._settings.fingerprint}
-            if key is not None:
-                metadata["idempotency_key"] = key.key
-            if if_position is not None:
-                metadata["if_position"] = str(if_position.numbers[shard])
-            places = np.flatnonzero(placed == shard)
-            bodies[shard] = body_of(documents, representations, windows, places, metadata)
-        self._require_fitting(bodies)
-        asks = {
-            shard: self._part(
-                "PUT",
-                "/documents",
-                body,
-                key,
-                shard,
-                counted="upserted",
-                content_type=MEDIA_TYPE,
-                # Without a key a repeat does the same again, unless it depends on what was there.
-                repeatable=key is not None or if_position is None,
-            )
-            for shard, body in bodies.items()
-        }
-        return self._written(asks, key, tokens)
+        ids = [document.id for document in documents]
+
+        def attempt(rows: Int64) -> ShardedWritten:
+            self._require_numbers(if_position)
+            placed, bodies = self._places(ids)[rows], dict[int, bytes]()
+            for shard in np.unique(placed).tolist():
+                metadata = {"fingerprint": self.settings.fingerprint}
+                if key is not None:
+                    metadata["idempotency_key"] = key.key
+                if if_position is not None:
+                    metadata["if_position"] = str(if_position.numbers[shard])
+                bodies[shard] = body_of(documents, representations, windows, rows[placed == shard], metadata)
+            self._require_fitting(bodies)
+            asks = {
+                shard: self._part(
+                    "PUT",
+                    "/documents",
+                    body,
+                    key,
+                    shard,
+                    counted="upserted",
+                    content_type=MEDIA_TYPE,
+                    # Without a key a repeat does the same again, unless it depends on what was there.
+                    repeatable=key is not None or if_position is None,
+                )
+                for shard, body in bodies.items()
+            }
+            return self._written(asks, key, tokens)
+
+        return self._held.of_ids(ids, self._places, attempt, holds=if_position is None)
 
     def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> ShardedWritten:
         """Removes documents; ids that are not there count nothing and are no error."""
-        return self._changed("delete", self._of_ids(ids), key)
+        return self._held.of_ids(
+            ids, self._places, lambda rows: self._changed("delete", self._of_ids(ids, rows), key)
+        )
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> ShardedWritten:
         """Removes the documents that a filter over declared fields allows."""
-        return self._changed("delete", self._of_filter(filter), key)
+        return self._held.whole(lambda: self._changed("delete", self._of_filter(filter), key), adds=True)
 
     def update(
         self,
@@ -176,9 +139,14 @@ class ShardedWriter:
         """Changes the metadata of documents of these ids, or of those that a filter over declared fields
         allows.
         """
-        chosen = self._of_filter(which) if isinstance(which, Filter) else self._of_ids(which)
-        change = {"metadata": metadata, "merge": merge}
-        return self._changed("update", {shard: {**body, **change} for shard, body in chosen.items()}, key)
+
+        def attempt(chosen: Mapping[int, dict[str, Any]]) -> ShardedWritten:
+            change = {"metadata": metadata, "merge": merge}
+            return self._changed("update", {shard: {**body, **change} for shard, body in chosen.items()}, key)
+
+        if isinstance(which, Filter):
+            return self._held.whole(lambda: attempt(self._of_filter(which)))
+        return self._held.of_ids(which, self._places, lambda rows: attempt(self._of_ids(which, rows)))
 
     def patch(
         self,
@@ -190,13 +158,17 @@ class ShardedWriter:
         key: WriteKey | None = None,
     ) -> ShardedWritten:
         """Replaces a document's metadata, or merges this into it."""
-        self._require_numbers(if_position)
-        shard = self._placement.shard_of(id)
-        body: dict[str, Any] = {"metadata": metadata, "merge": merge}
-        if if_position is not None:
-            body["if_position"] = if_position.numbers[shard]
         path = f"/documents/{quote(id, safe='')}"
-        return self._written({shard: self._json_part("PATCH", path, body, None, key, shard)}, key)
+
+        def attempt() -> ShardedWritten:
+            self._require_numbers(if_position)
+            shard = self._shards.placement.shard_of(id)
+            body: dict[str, Any] = {"metadata": metadata, "merge": merge}
+            if if_position is not None:
+                body["if_position"] = if_position.numbers[shard]
+            return self._written({shard: self._json_part("PATCH", path, body, None, key, shard)}, key)
+
+        return self._held.whole(attempt, holds=if_position is None)
 
     def written_under(self, key: WriteKey) -> None:
         """Always None: each shard knows its keys, and is asked by the write itself."""
@@ -208,7 +180,7 @@ class ShardedWriter:
         another type, a repeat that it accepts declares them wherever they are not declared yet.
         """
         body, deadline = {"fields": dict(fields)}, within(DECLARING_SECONDS)
-        check, path = f"{COLLECTIONS}/{self._settings.name}/fields/check", f"{self._path}/fields"
+        check, path = f"{COLLECTIONS}/{self.settings.name}/fields/check", f"{self._path}/fields"
         try:
             self._fleet.all(lambda shard: shard.json("POST", check, body, deadline=deadline))
             for some in (range(1), range(1, len(self._fleet))):
@@ -216,19 +188,37 @@ class ShardedWriter:
                     dict.fromkeys(some, lambda shard: shard.json("POST", path, body, deadline=deadline))
                 )
         finally:
-            self._outdated()
-        return self._settings.with_fields(fields)
+            self._collection.is_stale = True
+        return self.settings.with_fields(fields)
 
     def begin_merge(self) -> None:
         """Has every shard flush and merge."""
         path = f"{self._path}/merge"
         self._fleet.all(lambda shard: shard.json("POST", path, deadline=self._deadline))
 
-    def _of_ids(self, ids: Sequence[str]) -> dict[int, dict[str, Any]]:
-        """What shards are sent to choose documents by: of each its own ids."""
+    @property
+    def _fleet(self) -> Fleet:
+        return self._shards.fleet
+
+    @property
+    def _path(self) -> str:
+        return f"/collections/{self.settings.name}"
+
+    def _go_on(self) -> None:
+        """Writes to the shards of then from now on."""
+        if self._look is not None:
+            self._look()
+        self._shards, self._collection = self._newest()
+
+    def _places(self, ids: Sequence[str]) -> Int64:
+        """The shard of each id, int64[N]."""
+        return self._shards.placement.shards_of(ids)
+
+    def _of_ids(self, ids: Sequence[str], rows: Int64) -> dict[int, dict[str, Any]]:
+        """What shards are sent to choose documents by: of each its own ids, of rows of these."""
         own: dict[int, dict[str, Any]] = {}
-        for id, shard in zip(ids, self.places(ids).tolist(), strict=True):
-            own.setdefault(shard, {"ids": []})["ids"].append(id)
+        for row, shard in zip(rows.tolist(), self._places(ids)[rows].tolist(), strict=True):
+            own.setdefault(shard, {"ids": []})["ids"].append(ids[row])
         return own
 
     def _of_filter(self, filter: Filter) -> dict[int, dict[str, Any]]:
@@ -308,12 +298,12 @@ class ShardedWriter:
                 failed[self._fleet.clients[shard].name] = self._seen(shard, found)
             else:
                 taken[shard] = found
-        position = self._known.note(
-            self._settings.name, {shard: part.position for shard, part in taken.items()}
+        position = self._shards.positions.note(
+            self.settings.name, {shard: part.position for shard, part in taken.items()}
         )
         if failed:
             if not all(isinstance(error, ShardError | OverloadedError) for error in failed.values()):
-                self._outdated()  # perhaps it was refused for what the collection is by now
+                self._collection.is_stale = True  # perhaps it was refused for what that is by now
             named = {self._fleet.clients[shard].name: part for shard, part in taken.items()}
             failure = failure_of_parts(named, failed, position, keyed=key is not None)
             if all(isinstance(error, CollectionFencedError) for error in failed.values()):
@@ -328,7 +318,7 @@ class ShardedWriter:
         """
         if key is None:
             return self._fleet.outcomes(asks)
-        home = self._placement.shard_of(key.key)
+        home = self._shards.placement.shard_of(key.key)
         first = self._fleet.outcomes({home: asks[home] if home in asks else self._claim(key, home)})
         if isinstance(first[home], Exception):
             return first
@@ -350,7 +340,7 @@ class ShardedWriter:
         lost = isinstance(failure, CollectionNotFoundError) and not failure.was_deleted
         if not lost or len(self._fleet.servers[shard]) == 1:
             return failure
-        return lost_here(self._settings.name, self._fleet.clients[shard].name)
+        return lost_here(self.settings.name, self._fleet.clients[shard].name)
 
     def _require_numbers(self, position: Positions | None) -> None:
         if position is not None:

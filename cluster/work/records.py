@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tercet.cluster.objects.errors import AlreadyThereError, ObjectMissingError
 from tercet.cluster.objects.store import ObjectStore
 
@@ -13,6 +15,12 @@ def agreed(store: ObjectStore, path: str, content: bytes) -> bytes:
     except AlreadyThereError:
         return store.get(path)
     return content
+
+
+def once(store: ObjectStore, path: str, make: Callable[[], bytes]) -> bytes:
+    """What an object holds; where it is not there yet, it is made and created first."""
+    found = recorded(store, path)
+    return agreed(store, path, make()) if found is None else found
 
 
 def recorded(store: ObjectStore, path: str) -> bytes | None:

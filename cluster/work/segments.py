@@ -12,7 +12,14 @@ from tercet.cluster.snapshots.published import file_path
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.manifest import FileEntry, SegmentEntry
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind, Vectors
+from tercet.index.dense.kinds import (
+    INDEXED_VECTORS,
+    NO_VECTORS,
+    DenseKind,
+    Vectors,
+    collection_kind,
+    usual_memory_bytes,
+)
 from tercet.index.files.scratch import scratch_folder
 from tercet.index.publisher import Publisher
 from tercet.index.segments.rows import DocumentRows
@@ -46,6 +53,17 @@ def write_segment(
         with writing as (entry, _):
             send_segment(store, layout.segment(entry.id), entry)
     return replace(entry, id=id)
+
+
+def kind_of_whole(
+    settings: CollectionSettings, shards: int, encodings: int, vectors: Vectors = NO_VECTORS
+) -> DenseKind:
+    """The dense kind of a collection of so many encodings, whose shards are each on a machine with as much
+    memory as this one. vectors: those that have an index, by its kind.
+    """
+    memory = (settings.dense_memory_bytes or usual_memory_bytes()) * shards
+    kind, _ = collection_kind(settings.dense_kind, encodings, settings.dense_dimension, memory, vectors)
+    return kind
 
 
 @contextmanager

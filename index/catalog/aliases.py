@@ -36,6 +36,44 @@ NONE: Mapping[str, Meant] = MappingProxyType({})
 _REMEDY = "restore it, or remove it and give the aliases again"
 
 
+def the_one(name: str, meant: Meant) -> str:
+    """The one collection that a name means. Raises SeveralCollectionsError where that is of several."""
+    if len(meant) > 1:
+        raise SeveralCollectionsError(
+            f"alias {name!r} means collections {names_of(meant)}, which are only searched and read as "
+            "one: use one of them by its own name"
+        )
+    return meant[0]
+
+
+def meant_by(alias: str, aliases: Mapping[str, Meant]) -> Meant:
+    """What an alias means, of all there are. Raises InvalidNameError or AliasNotFoundError."""
+    meant = aliases.get(check_collection_name(alias))
+    if meant is None:
+        raise AliasNotFoundError(f"there is no alias {alias!r}; GET /aliases lists them")
+    return meant
+
+
+def require_free(name: str, aliases: Mapping[str, Meant]) -> None:
+    """Raises CollectionExistsError where one of these has this name, which a new collection would have."""
+    if name in aliases:
+        raise CollectionExistsError(
+            f"{name!r} is an alias of collection {names_of(aliases[name])}; choose another name, or delete "
+            "the alias"
+        )
+
+
+def require_unnamed(collection: str, aliases: Mapping[str, Meant]) -> None:
+    """Raises CollectionAliasedError where one of these means a collection, which is to be deleted."""
+    naming = [alias for alias, meant in aliases.items() if collection in meant]
+    if naming:
+        shown = ", ".join(map(repr, naming[:5])) + (", …" if len(naming) > 5 else "")
+        raise CollectionAliasedError(
+            f"collection {collection!r} has the alias {shown}; let each mean another collection, or "
+            "delete it, then delete the collection"
+        )
+
+
 class Aliases:
     """The aliases below one root. Holds no open files; safe to use from several threads and processes.
 
@@ -54,13 +92,7 @@ class Aliases:
         Whether the collection is there is for its opener to tell. Raises InvalidNameError,
         SeveralCollectionsError where the alias means more than one, or DamagedIndexError.
         """
-        meant = self.collections_of(name)
-        if len(meant) > 1:
-            raise SeveralCollectionsError(
-                f"alias {name!r} means collections {names_of(meant)}, which are only searched and read as "
-                "one: use one of them by its own name"
-            )
-        return meant[0]
+        return the_one(name, self.collections_of(name))
 
     def collections_of(self, name: str) -> Meant:
         """The collections that a name means, as `collection_of`."""
@@ -86,10 +118,7 @@ class Aliases:
 
     def get(self, alias: str) -> Meant:
         """The collections of an alias. Raises InvalidNameError, AliasNotFoundError or DamagedIndexError."""
-        meant = self.all().get(check_collection_name(alias))
-        if meant is None:
-            raise AliasNotFoundError(f"there is no alias {alias!r}; GET /aliases lists them")
-        return meant
+        return meant_by(alias, self.all())
 
     def put(self, alias: str, collection: str, *others: str) -> Meant:
         """Makes the alias, or lets it mean other collections from now on; returns the names of these.
@@ -132,22 +161,11 @@ class Aliases:
 
     def require_free(self, name: str) -> None:
         """Raises CollectionExistsError where an alias has this name, which a new collection would have."""
-        meant = self.all().get(name)
-        if meant is not None:
-            raise CollectionExistsError(
-                f"{name!r} is an alias of collection {names_of(meant)}; choose another name, or delete the "
-                "alias"
-            )
+        require_free(name, self.all())
 
     def require_unnamed(self, collection: str) -> None:
         """Raises CollectionAliasedError where an alias means this collection, which is to be deleted."""
-        aliases = [alias for alias, meant in self.all().items() if collection in meant]
-        if aliases:
-            shown = ", ".join(map(repr, aliases[:5])) + (", …" if len(aliases) > 5 else "")
-            raise CollectionAliasedError(
-                f"collection {collection!r} has the alias {shown}; let each mean another collection, or "
-                "delete it, then delete the collection"
-            )
+        require_unnamed(collection, self.all())
 
     def _existing(self, name: str) -> Meant:
         """The collections that a name means, all of which are there. Raises CollectionNotFoundError."""

@@ -43,13 +43,11 @@ class MilvusCollection:
         self._timeout_seconds = timeout_seconds
 
     def expresses(self, condition: Condition) -> bool:
-        """See the protocol."""
         return narrowed(condition).exact
 
     def propose(
         self, side: Side, query: ProposingQuery, limit: int, condition: Condition | None, *, metadata: bool
     ) -> list[Proposed]:
-        """See the protocol."""
         vector: Any = {"dense": query.dense, "sparse": query.sparse, "words": query.words}[side]
         with answering(milvus_errors(self.name)):
             (found,) = self._client.search(
@@ -64,11 +62,9 @@ class MilvusCollection:
         return [Proposed(hit["id"], hit["distance"], hit["entity"].get("metadata")) for hit in found]
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:
-        """See the protocol."""
         return [*ids]
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
-        """See the protocol."""
         found: list[Mapping[str, Any]] = []
         for first in range(0, len(ids), CONTENTS_AT_ONCE):
             found += self._got(ids[first : first + CONTENTS_AT_ONCE], CONTENTS)
@@ -76,13 +72,12 @@ class MilvusCollection:
             return [document_of(row) for row in found]
 
     def page(self, after: str | None, limit: int, condition: Condition | None) -> list[Document]:
-        """See the protocol. The order is that of ids."""
+        """The order is that of ids."""
         found = self._behind(after, limit, condition, CONTENTS)
         with stored(self.name):
             return [document_of(row) for row in found]
 
     def count(self, condition: Condition | None) -> int:
-        """See the protocol."""
         with answering(milvus_errors(self.name)):
             found = self._client.query(
                 self._collection,
@@ -93,7 +88,6 @@ class MilvusCollection:
         return int(found[0]["count(*)"])
 
     def lexical(self) -> Iterator[SparseRows]:
-        """See the protocol."""
         for found in self._every(LEXICAL_AT_ONCE, ["id", "sparse"]):
             with stored(self.name):
                 yield self._lexical(found)
@@ -155,7 +149,6 @@ class ExportedMilvusCollection(MilvusCollection):
             self._fields.append("colbert")
 
     def rows(self, keys: Sequence[str]) -> list[DocumentRows]:
-        """See the protocol."""
 
         def batches() -> Iterator[ReadyBatch]:
             for first in range(0, len(keys), ROWS_AT_ONCE):

@@ -37,13 +37,11 @@ class MilvusEngine:
             self._client = place.open()
 
     def names(self) -> list[str]:
-        """See the protocol."""
         with answering(milvus_errors(self.name)):
             found = self._client.list_collections()
             return sorted(name for name in found if self._place.described(self._client, name) is not None)
 
     def open(self, name: str) -> ExportedMilvusCollection | None:
-        """See the protocol."""
         shown = self._shown(name)
         with answering(milvus_errors(shown)):
             if not self._client.has_collection(name):
@@ -56,12 +54,10 @@ class MilvusEngine:
         return ExportedMilvusCollection(self._client, name, shown, exported_of(record, shown), timeout)
 
     def exists(self, name: str) -> bool:
-        """See the protocol."""
         with answering(milvus_errors(self._shown(name))):
             return bool(self._client.has_collection(name))
 
     def create(self, settings: CollectionSettings) -> None:
-        """See the protocol."""
         if not NAME.fullmatch(settings.name):
             raise InvalidNameError(
                 f"collection name {settings.name!r} is none for Milvus, which takes letters, digits and "
@@ -96,19 +92,16 @@ class MilvusEngine:
         self._create(settings.name, schema, indexes)
 
     def drop(self, name: str) -> None:
-        """See the protocol."""
         with answering(milvus_errors(self._shown(name))):
             self._client.drop_collection(name)
 
     def written(self, settings: CollectionSettings) -> WrittenMilvusCollection:
-        """See the protocol."""
         name, shown = settings.name, self._shown(settings.name)
         self._load(name)
         timeout, flushes = self._place.timeout_seconds, not self._place.remote
         return WrittenMilvusCollection(self._client, name, shown, settings, timeout, flushes=flushes)
 
     def records(self, group: str, key: str | None = None) -> Records:
-        """See the protocol."""
         with answering(milvus_errors(self.name)):
             if not self._has_records():
                 return {}
@@ -134,7 +127,6 @@ class MilvusEngine:
                 after = some[-1]["id"]
 
     def put_records(self, records: Mapping[str, Records]) -> None:
-        """See the protocol."""
         rows = [
             {"id": _record_id(group, key), "group": group, "key": key, "record": record, "vector": NO_VECTOR}
             for group, own in records.items()
@@ -156,7 +148,6 @@ class MilvusEngine:
             self._client.upsert(RECORDS, rows, timeout=self._place.timeout_seconds)
 
     def remove_records(self, group: str, keys: Sequence[str]) -> None:
-        """See the protocol."""
         ids = [_record_id(group, key) for key in keys]
         if ids:
             with answering(milvus_errors(self.name)):

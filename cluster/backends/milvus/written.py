@@ -48,38 +48,29 @@ class WrittenMilvusCollection(MilvusCollection):
         self._unflushed = 0
 
     def rows(self, keys: Sequence[str]) -> list[DocumentRows]:
-        """See the protocol."""
         found: list[Mapping[str, Any]] = []
         for first in range(0, len(keys), ROWS_AT_ONCE):
             found += self._got(keys[first : first + ROWS_AT_ONCE], FIELDS)
         return stored_rows(found, self.settings, self.name)
 
     def every_row(self) -> Iterator[list[DocumentRows]]:
-        """See the protocol."""
         for found in self._every(ROWS_AT_ONCE, FIELDS):
             yield stored_rows(found, self.settings, self.name)
 
     def prepared(self, documents: Sequence[EngineDocument]) -> list[dict[str, Any]]:
-        """See the protocol."""
         return list(map(self._row, documents))
 
     def put(self, prepared: Sequence[dict[str, Any]]) -> None:
-        """See the protocol."""
         with answering(milvus_errors(self.name)):
-            for first in range(0, len(prepared), ROWS_AT_ONCE):
-                some = [*prepared[first : first + ROWS_AT_ONCE]]
-                self._client.upsert(self._collection, some, timeout=self._timeout_seconds)
+            self._client.upsert(self._collection, [*prepared], timeout=self._timeout_seconds)
             self._unflushed += len(prepared)
             if self._flushes and self._unflushed >= FLUSHED_AT:
                 self._client.flush(self._collection)
                 self._unflushed = 0
 
     def remove(self, ids: Sequence[str]) -> None:
-        """See the protocol."""
         with answering(milvus_errors(self.name)):
-            for first in range(0, len(ids), ROWS_AT_ONCE):
-                some = [*ids[first : first + ROWS_AT_ONCE]]
-                self._client.delete(self._collection, ids=some, timeout=self._timeout_seconds)
+            self._client.delete(self._collection, ids=[*ids], timeout=self._timeout_seconds)
 
     def declare(self, fields: Mapping[str, FieldType]) -> None:
         """Nothing: Milvus filters the JSON of metadata without an index of each field."""

@@ -57,13 +57,11 @@ class QdrantCollection:
         self._consistency = consistency
 
     def expresses(self, condition: Condition) -> bool:
-        """See the protocol."""
         return narrowed(condition).exact
 
     def propose(
         self, side: Side, query: ProposingQuery, limit: int, condition: Condition | None, *, metadata: bool
     ) -> list[Proposed]:
-        """See the protocol."""
         vector = self._vector(side, query)
         with answering(qdrant_errors(self.name)):
             found = self._client.query_points(
@@ -78,11 +76,9 @@ class QdrantCollection:
         return [Proposed(str(each.id), each.score, (each.payload or {}).get("metadata")) for each in found]
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:
-        """See the protocol."""
         return [point_id(id) for id in ids]
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
-        """See the protocol."""
         found: list[Any] = []
         keys = self.keys_of(ids)
         for first in range(0, len(keys), CONTENTS_AT_ONCE):
@@ -91,7 +87,7 @@ class QdrantCollection:
             return [document_of(each.payload) for each in found]
 
     def page(self, after: str | None, limit: int, condition: Condition | None) -> list[Document]:
-        """See the protocol. The order is that of points."""
+        """The order is that of points."""
         behind = None if after is None else point_id(after)
         with answering(qdrant_errors(self.name)):
             found, _ = self._client.scroll(
@@ -106,12 +102,10 @@ class QdrantCollection:
             return [document_of(each.payload) for each in found if str(each.id) != behind][:limit]
 
     def count(self, condition: Condition | None) -> int:
-        """See the protocol."""
         with answering(qdrant_errors(self.name)):
             return self._client.count(self._collection, filter_of(condition), exact=True).count
 
     def lexical(self) -> Iterator[SparseRows]:
-        """See the protocol."""
         for records in self._every(LEXICAL_AT_ONCE, False, ["sparse"]):
             with stored(self.name):
                 yield _lexical(records)
@@ -165,7 +159,6 @@ class ExportedQdrantCollection(QdrantCollection):
         self.exported_as = exported.snapshot
 
     def rows(self, keys: Sequence[str]) -> list[DocumentRows]:
-        """See the protocol."""
         return rows_of(self._batches(keys, self._exported), self.settings, self.name)
 
     def _batches(self, keys: Sequence[str], settings: CollectionSettings) -> Iterator[ReadyBatch]:
@@ -184,12 +177,11 @@ class LateQdrantCollection(ExportedQdrantCollection):
     """
 
     def light_rows(self, keys: Sequence[str]) -> list[DocumentRows]:
-        """See the protocol."""
         batches = self._batches(keys, without_token_vectors(self._exported))
         return rows_of(batches, without_token_vectors(self.settings), self.name)
 
     def late(self, query: CheckedQuery, keys: Sequence[str]) -> dict[str, float]:
-        """See the protocol. Of a document in windows it is over all together, and so ours at least."""
+        """Of a document in windows it is over all together, and so ours at least."""
         if query.colbert is None or not len(query.colbert) or not keys:
             return {}
         with answering(qdrant_errors(self.name)):

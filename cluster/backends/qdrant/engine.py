@@ -41,13 +41,11 @@ class QdrantEngine:
             self._client = place.open()
 
     def names(self) -> list[str]:
-        """See the protocol."""
         with answering(qdrant_errors(self.name)):
             found = [each.name for each in self._client.get_collections().collections]
             return sorted(name for name in found if self._record(name) is not None)
 
     def open(self, name: str) -> ExportedQdrantCollection | None:
-        """See the protocol."""
         shown = self._shown(name)
         with answering(qdrant_errors(shown)):
             if not self._client.collection_exists(name):
@@ -61,12 +59,10 @@ class QdrantEngine:
         return kind(self._client, name, shown, exported)
 
     def exists(self, name: str) -> bool:
-        """See the protocol."""
         with answering(qdrant_errors(self._shown(name))):
             return self._client.collection_exists(name)
 
     def create(self, settings: CollectionSettings) -> None:
-        """See the protocol."""
         vectors = vector_parameters(settings)
         vectors.pop("colbert", None)  # codes lie in the payload
         if settings.dense_dimension == 0:
@@ -76,12 +72,10 @@ class QdrantEngine:
         self.written(settings).declare(settings.fields)
 
     def drop(self, name: str) -> None:
-        """See the protocol."""
         with answering(qdrant_errors(self._shown(name))):
             self._client.delete_collection(name)
 
     def written(self, settings: CollectionSettings) -> WrittenQdrantCollection:
-        """See the protocol."""
         shown = self._shown(settings.name)
         several = settings.window is not None
         return WrittenQdrantCollection(
@@ -95,7 +89,6 @@ class QdrantEngine:
         )
 
     def records(self, group: str, key: str | None = None) -> Records:
-        """See the protocol."""
         with answering(qdrant_errors(self.name)):
             if not self._client.collection_exists(RECORDS):
                 return {}
@@ -120,7 +113,6 @@ class QdrantEngine:
                     return records
 
     def put_records(self, records: Mapping[str, Records]) -> None:
-        """See the protocol."""
         points = [
             models.PointStruct(
                 id=_record_id(group, key),
@@ -138,7 +130,6 @@ class QdrantEngine:
             self._client.upsert(RECORDS, points, ordering=STRONG)
 
     def remove_records(self, group: str, keys: Sequence[str]) -> None:
-        """See the protocol."""
         ids: list[Any] = [_record_id(group, key) for key in keys]
         if not ids:  # which Qdrant refuses
             return

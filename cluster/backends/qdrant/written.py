@@ -46,38 +46,29 @@ class WrittenQdrantCollection(QdrantCollection):
         self._has_indexes = has_indexes
 
     def rows(self, keys: Sequence[str]) -> list[DocumentRows]:
-        """See the protocol."""
         found: list[Any] = []
         for first in range(0, len(keys), POINTS_AT_ONCE):
             found += self._retrieved(keys[first : first + POINTS_AT_ONCE], FIELDS)
         return stored_rows([each.payload or {} for each in found], self.settings, self.name)
 
     def every_row(self) -> Iterator[list[DocumentRows]]:
-        """See the protocol."""
         for records in self._every(POINTS_AT_ONCE, FIELDS, []):
             yield stored_rows([each.payload or {} for each in records], self.settings, self.name)
 
     def prepared(self, documents: Sequence[EngineDocument]) -> list[models.PointStruct]:
-        """See the protocol."""
         return list(map(self._point, documents))
 
     def put(self, prepared: Sequence[models.PointStruct]) -> None:
-        """See the protocol."""
         with answering(qdrant_errors(self.name)):
-            for first in range(0, len(prepared), POINTS_AT_ONCE):
-                some = prepared[first : first + POINTS_AT_ONCE]
-                self._client.upsert(self._collection, some, wait=True, ordering=STRONG)
+            self._client.upsert(self._collection, prepared, wait=True, ordering=STRONG)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """See the protocol."""
         keys: list[Any] = self.keys_of(ids)
         with answering(qdrant_errors(self.name)):
-            for first in range(0, len(keys), POINTS_AT_ONCE):
-                some = models.PointIdsList(points=keys[first : first + POINTS_AT_ONCE])
-                self._client.delete(self._collection, some, wait=True, ordering=STRONG)
+            gone = models.PointIdsList(points=keys)
+            self._client.delete(self._collection, gone, wait=True, ordering=STRONG)
 
     def declare(self, fields: Mapping[str, FieldType]) -> None:
-        """See the protocol."""
         with answering(qdrant_errors(self.name)):
             for field, kind in fields.items():
                 key = field_key(field)
@@ -85,7 +76,7 @@ class WrittenQdrantCollection(QdrantCollection):
                     self._client.create_payload_index(self._collection, key, FIELD_TYPES[kind])
 
     def values(self, field: str, condition: Condition | None) -> Mapping[str | bool, int]:
-        """See the protocol. Qdrant counts strings as they were given, and so of each canonical form."""
+        """Qdrant counts strings as they were given, and so of each canonical form."""
         with answering(qdrant_errors(self.name)):
             hits = self._client.facet(
                 self._collection,
@@ -106,7 +97,6 @@ class WrittenQdrantCollection(QdrantCollection):
         return counts
 
     def missing(self, field: str, condition: Condition | None) -> int:
-        """See the protocol."""
         empty = models.IsEmptyCondition(is_empty=models.PayloadField(key=self._key(field)))
         allowed = filter_of(condition)
         with answering(qdrant_errors(self.name)):

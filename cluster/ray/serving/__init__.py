@@ -1,1 +1,1 @@
-"""Tercet on Ray Serve: encoders, shards and routers as deployments of one application."""
+"""Tercet on Ray Serve: encoders and routers as deployments of one application, before ordinary servers."""

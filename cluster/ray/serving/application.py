@@ -1,24 +1,26 @@
-"""The application of Ray Serve that a deployment describes: encoders, one part for each shard, routers."""
+"""The application of Ray Serve that a deployment describes: encoders, and routers that ask them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tercet.cluster.objects.opening import open_store
-from tercet.cluster.ray.errors import DeploymentError
-from tercet.cluster.ray.serving.autoscaling import ByQueuedTokens
-from tercet.cluster.ray.serving.config import ServeDeployment, ShardPart
-from tercet.cluster.ray.serving.roles import encoder_settings, router_settings, shard_settings
-from tercet.cluster.shards.map import ShardMap, newest_map
+from tercet.cluster.ray.serving.config import ServeDeployment
 from tercet.service.settings.settings import Settings
 
 ENCODERS, ROUTER = "encoders", "router"
+ENCODERS_URL = "http://encoders"  # of the setting encoder_urls, which handles replace
 SPARE_REQUESTS = 64  # beside those that our own admission lets in, so that it refuses first
 SOON_SECONDS = 1.0
-NODE_SHARE = 0.001  # of the resource that each Ray node has by its address
 STOP_SECONDS = 35.0  # as the setting shutdown_seconds, and a little
+# What guards and tells of a port of its own. Encoders have none: they are asked through Ray alone.
+OF_ROUTERS: dict[str, Any] = {
+    **dict.fromkeys(("api_keys", "read_keys", "shards", "allowed_hosts", "cors_origins"), ()),
+    **dict.fromkeys(("api_keys_file", "read_keys_file", "keys_file", "shards_key", "shards_key_file")),
+    **dict.fromkeys(("encoder_key", "encoder_key_file", "audit_file")),
+    "audit": "off",
+    "audit_required": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +34,10 @@ class Piece:
     what: str
 
 
-def shards_of(deployment: ServeDeployment) -> Sequence[ShardPart]:
-    """The shards that Ray is to run. Raises DeploymentError where a map names none, or StoreAddressError."""
-    map = _map_of(deployment)
-    if map is None:
-        return deployment.shards
-    url = str(deployment.shard_map).rstrip("/")
-    return [ShardPart(snapshots=f"{url}/{place.snapshots}") for place in map.shards]
-
-
-def _map_of(deployment: ServeDeployment) -> ShardMap | None:
-    if deployment.shard_map is None:
-        return None
-    found = newest_map(open_store(deployment.shard_map))
-    if found is None:
-        raise DeploymentError(
-            f"{deployment.shard_map} has no map of shards; build one (tercet collection build --shards N "
-            f"--output {deployment.shard_map})"
-        )
-    return found
-
-
-def pieces_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> list[Piece]:
+def pieces_of(deployment: ServeDeployment) -> list[Piece]:
     """What is to run."""
     encoders = deployment.encoders
     fewest, most = encoders.min_replicas, encoders.max_replicas
-    asked = deployment.settings.get("shards", f"{len(shards)} shards")
     return [
         Piece(
             ENCODERS,
@@ -66,52 +46,57 @@ def pieces_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> list[
             encoders.num_gpus,
             f"checkpoint {deployment.all_settings.get('checkpoint', 'of each node')}",
         ),
-        *[
-            Piece(shard_name(number), "1", shard.num_cpus, 0, str(shard.snapshots or shard.data))
-            for number, shard in enumerate(shards)
-        ],
-        Piece(ROUTER, str(deployment.routers), deployment.router_cpus, 0, f"before {asked}"),
+        Piece(
+            ROUTER,
+            str(deployment.routers),
+            deployment.router_cpus,
+            0,
+            f"before {deployment.settings['shards']}",
+        ),
     ]
 
 
-def shard_name(number: int) -> str:
-    """What a shard is called: its deployment, and in errors and answers."""
-    return f"shard-{number}"
+def encoder_settings(deployment: ServeDeployment) -> dict[str, Any]:
+    """Of an encoder, which computes on the CPUs that it has of Ray, unless the settings say on how many."""
+    own = {"threads": max(1, round(deployment.encoders.num_cpus))}
+    return own | deployment.all_settings | OF_ROUTERS
 
 
-def application_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> Any:
-    """The application, to be run by Ray Serve. shards: those of `shards_of`."""
+def router_settings(deployment: ServeDeployment) -> dict[str, Any]:
+    """Of a router, but for its folder, which each replica makes for itself."""
+    own = {"host": deployment.host, "port": deployment.port, "encoder_urls": ENCODERS_URL}
+    return deployment.all_settings | own
+
+
+def application_of(deployment: ServeDeployment) -> Any:
+    """The application, to be run by Ray Serve."""
     from ray import serve
+    from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
 
-    from tercet.cluster.ray.serving.replicas import Encoders, Router, Shard
+    from tercet.cluster.ray.serving.replicas import ByQueuedTokens, Encoders, Router
 
-    common = _common(deployment)
-    part = deployment.encoders
+    common, part = _common(deployment), deployment.encoders
     encoders = serve.deployment(
         name=ENCODERS,
         ray_actor_options={"num_cpus": part.num_cpus, "num_gpus": part.num_gpus},
-        autoscaling_config=_autoscaling(part.min_replicas, part.max_replicas, part.replica_tokens),
+        autoscaling_config=AutoscalingConfig(
+            min_replicas=part.min_replicas,
+            max_replicas=part.max_replicas,
+            upscale_delay_s=5,
+            downscale_delay_s=120,
+            look_back_period_s=15,  # replicas tell every 10 s
+            policy=AutoscalingPolicy(  # type: ignore[no-untyped-call]  # untyped
+                policy_function=ByQueuedTokens, policy_kwargs={"replica_tokens": part.replica_tokens}
+            ),
+        ),
         **common,
     )(Encoders).bind(encoder_settings(deployment))
-    found = [
-        serve.deployment(
-            name=shard_name(number),
-            num_replicas=1,
-            max_surge_percent=0,  # its data root belongs to one at a time
-            ray_actor_options={"num_cpus": shard.num_cpus, **_place(shard)},
-            **common,
-        )(Shard).bind(shard_settings(deployment, shard), encoders)
-        for number, shard in enumerate(shards)
-    ]
-    named = [(shard_name(number), bound) for number, bound in enumerate(found)]
-    shard_map = _map_of(deployment)
-    placement = None if shard_map is None else shard_map.placement
     return serve.deployment(
         name=ROUTER,
         num_replicas=deployment.routers,
         ray_actor_options={"num_cpus": deployment.router_cpus},
         **common,
-    )(serve.ingress()(Router)).bind(router_settings(deployment), encoders, named, placement)
+    )(serve.ingress()(Router)).bind(router_settings(deployment), encoders)
 
 
 def _common(deployment: ServeDeployment) -> dict[str, Any]:
@@ -131,23 +116,3 @@ def _common(deployment: ServeDeployment) -> dict[str, Any]:
         "graceful_shutdown_wait_loop_s": SOON_SECONDS,
         "logging_config": LoggingConfig(enable_access_log=False),  # our own log has each request
     }
-
-
-def _autoscaling(fewest: int, most: int, replica_tokens: int) -> Any:
-    from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
-
-    return AutoscalingConfig(
-        min_replicas=fewest,
-        max_replicas=most,
-        upscale_delay_s=5,
-        downscale_delay_s=120,
-        look_back_period_s=15,  # replicas tell every 10 s
-        policy=AutoscalingPolicy(  # type: ignore[no-untyped-call]  # untyped
-            policy_function=ByQueuedTokens, policy_kwargs={"replica_tokens": replica_tokens}
-        ),
-    )
-
-
-def _place(shard: ShardPart) -> dict[str, Any]:
-    """Where a shard must run: on the node that has its data root, where it names one."""
-    return {} if shard.node is None else {"resources": {f"node:{shard.node}": NODE_SHARE}}

@@ -7,12 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tercet.cluster.objects.errors import StoreAddressError
-from tercet.cluster.objects.opening import open_store
 from tercet.cluster.ray.errors import DeploymentFileError
-from tercet.cluster.ray.serving.ports import CALLS, ports_of
 from tercet.index.wording import reason_of
 from tercet.service.exceptions import SettingsError
 from tercet.service.invalid_values import message_of
@@ -22,24 +19,10 @@ from tercet.service.settings.settings import Settings
 SUFFIXES = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}
 NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 LOCAL = "local"
-MOST_SHARDS = 1024
 OURS = ("host", "port", "data", "follow", "encoder_urls")  # settings that the deployment makes itself
 # What only `tercet serve` does.
 OF_SERVERS = ("publish_url", "ledger_url", "snapshot_store", "backend", "backend_url")
 
-OF_RAY = [port for port in ports_of(0) if port.first and port is not CALLS]
-
-
-def _store_url(url: str) -> str:
-    """Raises ValueError."""
-    try:
-        open_store(url)
-    except StoreAddressError as error:
-        raise ValueError(str(error)) from error
-    return url
-
-
-StoreUrl = Annotated[str, AfterValidator(_store_url)]
 Cpus = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -67,28 +50,9 @@ class EncoderPart(_Part):
         return self
 
 
-class ShardPart(_Part):
-    """One shard: a data root, or published snapshots that it follows, which then lie in the data root.
-
-    data: by default of what is followed, a new folder for each replica; node: the address of the Ray node
-    that has the data root, where there are several.
-    """
-
-    data: Path | None = None
-    snapshots: StoreUrl | None = None
-    node: str | None = None
-    num_cpus: Cpus = 1
-
-    @model_validator(mode="after")
-    def _some_source(self) -> Self:
-        if self.data is None and self.snapshots is None:
-            raise ValueError("give data, a folder, or snapshots, a URL, or both")
-        return self
-
-
 class RayPart(_Part):
     """The Ray cluster: its address, or `local` for one of this machine, with as many CPUs and GPUs as there
-    are by default. token_file: of its users; by default the one that Ray's own commands read.
+    are by default. token_file: of the cluster's users; by default the one that Ray's own commands read.
     """
 
     address: str = Field(default=LOCAL, min_length=1)
@@ -98,10 +62,8 @@ class RayPart(_Part):
 
 
 class ServeDeployment(_Part):
-    """A whole deployment. settings: those of `tercet.toml`, for all parts; host, port: where clients come.
-
-    Shards are named here, or by the newest map below the URL `shard_map`, each then following its snapshots;
-    else the setting `shards` names servers that the routers ask over HTTP.
+    """Encoders, and routers before servers that the setting `shards` names. settings: those of
+    `tercet.toml`, for all parts; host, port: where clients come.
     """
 
     name: str = Field(default="tercet", pattern=f"^{NAME}$")
@@ -109,8 +71,6 @@ class ServeDeployment(_Part):
     host: Literal["0.0.0.0", "::"] = Field(default="0.0.0.0", description="HAProxy takes all addresses.")  # noqa: S104 - a name to choose
     port: int = Field(default=8000, ge=1, le=65535)
     encoders: EncoderPart = EncoderPart()
-    shards: list[ShardPart] = Field(default=[], max_length=MOST_SHARDS)
-    shard_map: StoreUrl | None = None
     routers: int = Field(default=1, ge=1)
     router_cpus: Cpus = 1
     ray: RayPart = RayPart()
@@ -124,23 +84,14 @@ class ServeDeployment(_Part):
         for name in OF_SERVERS:
             if name in self.settings:
                 raise ValueError(
-                    f"settings: {name} is for tercet serve alone; run such servers beside Ray and name them "
-                    "(settings: shards), or publish a shard's data root by tercet collection push"
+                    f"settings: {name} is for tercet serve alone; give it to the servers of the shards"
                 )
         if self.checkpoint is not None and "checkpoint" in self.settings:
             raise ValueError("give checkpoint once, above or among settings")
-        taken = next((port for port in OF_RAY if self.port in port.numbers), None)
-        if taken is not None:
-            raise ValueError(f"port is {self.port}, which is Ray's own ({taken.purpose}); use another")
-        roots = [(shard.data, shard.node) for shard in self.shards if shard.data is not None]
-        twice = next((data for data, node in roots if roots.count((data, node)) > 1), None)
-        if twice is not None:
-            raise ValueError(f"shards: two have the data root {twice}; give each its own, or each its node")
-        given = [bool(self.shards), self.shard_map is not None, "shards" in self.settings]
-        if given.count(True) != 1:
+        if not self.settings.get("shards"):
             raise ValueError(
-                "give one of three: shards or shard_map, which Ray is to run, or settings: shards, the URLs "
-                "of servers"
+                "settings: shards is missing: start each shard as a server (tercet serve), and give their "
+                "URLs, or that of their map"
             )
         return self
 

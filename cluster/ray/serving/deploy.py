@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tercet.cluster.ray.errors import DeploymentError
 from tercet.cluster.ray.serving.application import application_of
-from tercet.cluster.ray.serving.config import ServeDeployment, ShardPart
+from tercet.cluster.ray.serving.config import ServeDeployment
 
 LOOK_SECONDS = 1.0
 RUNNING, FAILED = "RUNNING", ("DEPLOY_FAILED", "UNHEALTHY")
@@ -29,7 +29,7 @@ class PartState:
 Report = Callable[[PartState], None]
 
 
-def deploy(deployment: ServeDeployment, shards: Sequence[ShardPart], report: Report) -> None:
+def deploy(deployment: ServeDeployment, report: Report) -> None:
     """Runs the application, in the place of one of its name, and returns once all of it answers.
 
     report: is told each state that is new. Raises DeploymentError, after which Ray Serve goes on trying.
@@ -42,7 +42,7 @@ def deploy(deployment: ServeDeployment, shards: Sequence[ShardPart], report: Rep
         http_options=HTTPOptions(host=deployment.host, port=deployment.port),
     )
     serve.run_many(
-        [serve.RunTarget(application_of(deployment, shards), name=deployment.name, route_prefix="/")],
+        [serve.RunTarget(application_of(deployment), name=deployment.name, route_prefix="/")],
         wait_for_ingress_deployment_creation=False,
         wait_for_applications_running=False,
     )

@@ -1,114 +1,123 @@
-"""What each replica of Ray Serve holds: an encoder, a shard, or a router. None imports Ray by itself."""
+"""What each replica of Ray Serve holds: an encoder, or a router. None imports Ray by itself."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 from fastapi import FastAPI
+from httpx import ASGITransport, Request
 
-from tercet.cluster.ray.serving.autoscaling import QUEUED_TOKENS
-from tercet.cluster.ray.serving.handles import ENCODERS_URL, HandleTransport
-from tercet.cluster.ray.serving.in_process import Answer, InProcess, require_sound, until_ready
+from tercet.cluster.ray.serving.handles import HandleTransport
 from tercet.cluster.router.app import create_router_app
-from tercet.cluster.shards.placement import Placement
-from tercet.cluster.snapshots.following import Follower
 from tercet.index.files.scratch import process_scratch_folder
-from tercet.service.app import create_app, create_worker_app
+from tercet.models.errors import EncoderUnavailableError
+from tercet.service.app import create_worker_app
+from tercet.service.exceptions import NotReadyError
 from tercet.service.load.arenas import share_arenas
 from tercet.service.load.open_files import allow_open_files
 from tercet.service.runtime import Runtime
 from tercet.service.settings.settings import Settings
 from tercet.service.telemetry.logs import TextFormatter, json_formatter
 
+LOOK_SECONDS = 0.1
+QUEUED_TOKENS = "queued_tokens"  # what each encoder tells
 
-class Encoders:
+Answer = tuple[int, dict[str, str], bytes]
+
+
+class ByQueuedTokens:
+    """A policy of Ray Serve's autoscaler: as many encoders as the tokens ask for that wait in all of them."""
+
+    def __init__(self, replica_tokens: int) -> None:
+        """replica_tokens: that may wait in one encoder before there is to be another."""
+        self._replica_tokens = replica_tokens
+
+    def __call__(self, context: Any) -> tuple[int, dict[str, Any]]:
+        """The number of replicas, and no state. context: Ray Serve's `AutoscalingContext`, whose delays and
+        bounds are applied to it.
+        """
+        queued: Mapping[Any, float] = context.aggregated_metrics.get(QUEUED_TOKENS, {})
+        if not queued:  # none has said anything yet
+            return context.target_num_replicas, {}
+        return max(1, math.ceil(sum(queued.values()) / self._replica_tokens)), {}
+
+
+class Replica:
+    """An application whose replica is sound as long as the application is."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._runtime: Runtime = app.state.runtime
+        self._begun = False
+
+    async def check_health(self) -> None:
+        """Returns at the first call once requests can be answered; raises why they cannot be, now or any
+        more. Ray Serve asks at the start, and begins another replica where this raises.
+        """
+        while not self._begun:
+            self._require_sound()
+            try:
+                await self._runtime.ready()
+                self._begun = True
+            except (NotReadyError, EncoderUnavailableError):
+                await asyncio.sleep(LOOK_SECONDS)
+        self._require_sound()
+
+    def _require_sound(self) -> None:
+        if self._runtime.failure is not None:
+            raise self._runtime.failure
+
+
+class Encoders(Replica):
     """An encoder worker, whose requests come through handles."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._app = InProcess(create_worker_app(_prepared(settings)))
+        super().__init__(create_worker_app(_prepared(settings)))
+        self._open = AsyncExitStack()
+        self._is_open = False
+        self._transport = ASGITransport(self._app)
 
     async def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """As `InProcess.answer`."""
-        return await self._app.answer(method, target, headers, body)
+        """Status, headers with their names in lower case, and body. target: path with its query,
+        percent-encoded.
+        """
+        request = Request(method, f"http://localhost{target}", headers=headers, content=body)
+        answer = await self._transport.handle_async_request(request)
+        return answer.status_code, dict(answer.headers), await answer.aread()
 
     def record_autoscaling_stats(self) -> dict[str, float]:
-        """What Ray Serve's autoscaler goes by: tokens that were accepted and are not encoded."""
-        return {QUEUED_TOKENS: self._app.runtime.pending_tokens()}
+        """What `ByQueuedTokens` goes by: tokens that were accepted and are not encoded."""
+        return {QUEUED_TOKENS: self._runtime.pending_tokens()}
 
     async def check_health(self) -> None:
-        """As `InProcess.check`; Ray Serve asks at the start, and begins another where this raises."""
-        await self._app.check()
+        """As `Replica.check_health`; the first call opens everything."""
+        if not self._is_open:
+            self._is_open = True
+            await self._open.enter_async_context(self._app.router.lifespan_context(self._app))
+        await super().check_health()
 
     async def __del__(self) -> None:
         """Finishes what was accepted."""
-        await self._app.stop()
+        await self._open.aclose()
 
 
-class Shard:
-    """A search server of a data root, or one that follows snapshots, whose requests come through handles."""
+class Router(Replica):
+    """The server that clients reach, before the shards."""
 
     def __init__(self, settings: Mapping[str, Any], encoders: Any) -> None:
         """encoders: their handle."""
-        own = {} if "data" in settings else {"data": str(process_scratch_folder())}
-        found = _prepared({**settings, **own})
-        following = None if found.follow is None else Follower(found.follow, found.data)
-        self._app = InProcess(
-            create_app(found, following=following, worker_transport=HandleTransport(ENCODERS_URL, encoders))
-        )
-
-    async def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """As `InProcess.answer`."""
-        return await self._app.answer(method, target, headers, body)
-
-    async def check_health(self) -> None:
-        """As `InProcess.check`."""
-        await self._app.check()
-
-    async def __del__(self) -> None:
-        """Finishes what was accepted, and lets another have the data root."""
-        await self._app.stop()
-
-
-class Router:
-    """The server that clients reach, before the shards."""
-
-    def __init__(
-        self,
-        settings: Mapping[str, Any],
-        encoders: Any,
-        shards: Sequence[tuple[str, Any]],
-        placement: Placement | None,
-    ) -> None:
-        """shards: names and handles in the order of their numbers; none where the settings name servers.
-        placement: of the map that names them, if one does.
-        """
-        self._placement = placement
-        self._settings = settings
-        self._encoders = encoders
-        self._shards = shards
-        self._begun = False
+        own = _prepared({**settings, "data": str(process_scratch_folder())})
+        transport = HandleTransport(str(settings["encoder_urls"]), encoders)
+        super().__init__(create_router_app(own, worker_transport=transport))
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """The application, which Ray Serve runs and serves."""
-        settings = _prepared({**self._settings, "data": str(process_scratch_folder())})
-        transports = [HandleTransport(name, handle) for name, handle in self._shards]
-        app = create_router_app(
-            settings,
-            transports=transports,
-            worker_transport=HandleTransport(ENCODERS_URL, self._encoders),
-            placement=self._placement,
-        )
-        self._runtime: Runtime = app.state.runtime
-        return app
-
-    async def check_health(self) -> None:
-        """Waits at the start until requests can be answered; raises why they cannot be, now or any more."""
-        if not self._begun:
-            await until_ready(self._runtime)
-            self._begun = True
-        require_sound(self._runtime)
+        return self._app
 
 
 def _prepared(settings: Mapping[str, Any]) -> Settings:

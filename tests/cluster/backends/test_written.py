@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tercet.cluster.backends.catalog import EngineCatalog
+from tercet.cluster.backends.catalog import EngineCatalog, WriteState
 from tercet.cluster.backends.collections import EngineCollections
 from tercet.cluster.backends.engine import Engine, Records
 from tercet.cluster.backends.milvus.engine import MilvusEngine
@@ -26,6 +26,7 @@ from tercet.index.errors import (
     IdempotencyMismatchError,
     InvalidDocumentError,
     InvalidNameError,
+    WriterReplacedError,
 )
 from tercet.index.live.records import WriteKey
 from tercet.index.search.snapshot_query import SnapshotQuery
@@ -181,9 +182,96 @@ def test_an_engine_that_fails_in_a_write_gives_an_error_and_then_the_right_answe
         assert EngineCollections(engine).snapshot("notes").version == str(notes.position)
 
 
+@pytest.fixture
+def any_may_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that wrote just now is quiet for long."""
+    for name, seconds in (("QUIET", -1.0), ("TURN", -1.0), ("SETTLE", 0.0)):
+        monkeypatch.setattr(f"tercet.cluster.backends.written.{name}_SECONDS", seconds)
+
+
+@pytest.mark.slow
+def test_one_server_writes_at_a_time(
+    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("tercet.cluster.backends.written.TURN_SECONDS", -1.0)
+    waits: list[float] = []
+    monkeypatch.setattr("tercet.cluster.backends.written.time.sleep", waits.append)
+    monkeypatch.setattr(engine, "close", lambda: None)
+    first, second = EngineCollections(engine), EngineCollections(engine)
+    first.create("notes", settings)
+    put(first, tiny, TEXTS)
+    with second.writing("notes") as notes:
+        for refused in (
+            lambda: put(second, tiny, TEXTS),
+            lambda: notes.declare({"a": "keyword"}),
+            notes.remove,
+        ):
+            with pytest.raises(
+                WriterReplacedError, match=r"is written by another server .*nothing was written"
+            ):
+                refused()
+    with monkeypatch.context() as quiet:
+        quiet.setattr("tercet.cluster.backends.written.QUIET_SECONDS", -1.0)
+        assert put(second, tiny, {"e": "hot tea"}).position == 2
+    with pytest.raises(WriterReplacedError, match="another server"):
+        put(first, tiny, TEXTS)
+    assert put(second, tiny, {"e": "tea"}).position == 3
+    second.close()
+    assert put(first, tiny, {"f": "hot"}).position == 4
+    assert waits.count(2.0) == 2
+    with first.writing("notes") as notes:
+        check_counts(notes)
+
+
+@pytest.mark.slow
+def test_a_server_whose_place_is_taken_in_the_middle_of_a_write_says_so(
+    engine: Engine, settings: CollectionSettings, tiny: Any, any_may_write: None, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("tercet.cluster.backends.written.CHANGES_AT_ONCE", 2)
+    first, second = EngineCollections(engine), EngineCollections(engine)
+    first.create("notes", settings)
+    put(first, tiny, {"d": "tea"})
+    note, written = EngineCatalog.note, list[Any]()
+
+    def note_and_lose(catalog: EngineCatalog, name: str, state: WriteState) -> None:
+        note(catalog, name, state)
+        if not written:
+            written.append(None)
+            written.append(put(second, tiny, {"e": "hot tea"}))
+
+    monkeypatch.setattr(EngineCatalog, "note", note_and_lose)
+    with pytest.raises(
+        BackendError, match="another server from now on; the write may be carried out in part"
+    ):
+        put(first, tiny, TEXTS)
+    assert (written[1].position, put(first, tiny, TEXTS).position) == (3, 4)
+    with first.writing("notes") as notes:
+        check_counts(notes)
+
+
+@pytest.mark.slow
+def test_a_server_that_goes_on_while_another_waits_keeps_its_place(
+    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("tercet.cluster.backends.written.TURN_SECONDS", 60.0)
+    monkeypatch.setattr("tercet.cluster.backends.written.QUIET_SECONDS", -1.0)
+    first, second = EngineCollections(engine), EngineCollections(engine)
+    first.create("notes", settings)
+    put(first, tiny, TEXTS)
+
+    def wait(_seconds: float) -> None:
+        put(first, tiny, {"e": "hot tea"})
+
+    monkeypatch.setattr("tercet.cluster.backends.written.time.sleep", wait)
+    with pytest.raises(WriterReplacedError, match="another server"):
+        put(second, tiny, TEXTS)
+    monkeypatch.setattr("tercet.cluster.backends.written.TURN_SECONDS", -1.0)
+    assert put(first, tiny, {"e": "tea"}).position == 3
+
+
 @pytest.mark.slow
 def test_another_server_sees_what_was_written_and_goes_on(
-    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
+    engine: Engine, settings: CollectionSettings, tiny: Any, any_may_write: None, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("tercet.cluster.backends.aliases.KEPT_SECONDS", -1.0)
     first, second = EngineCollections(engine), EngineCollections(engine)
@@ -229,13 +317,13 @@ def test_another_server_that_looks_in_the_middle_of_a_write_counts_again_after_i
     first.create("notes", settings)
     put(first, tiny, TEXTS)
     assert second.snapshot("notes").documents == len(TEXTS)
-    begin = EngineCatalog.begin
+    note = EngineCatalog.note
 
-    def begin_and_look(catalog: EngineCatalog, name: str, position: int) -> None:
-        begin(catalog, name, position)
+    def note_and_look(catalog: EngineCatalog, name: str, state: WriteState) -> None:
+        note(catalog, name, state)
         second.release_superseded()
 
-    monkeypatch.setattr(EngineCatalog, "begin", begin_and_look)
+    monkeypatch.setattr(EngineCatalog, "note", note_and_look)
     put(first, tiny, {"e": "hot hot tea"})
     second.release_superseded()
     assert second.snapshot("notes").documents == len(TEXTS) + 1
@@ -289,7 +377,7 @@ def test_what_an_engine_cannot_hold_is_refused_before_anything_is_written(
 
 @pytest.mark.slow
 def test_what_is_counted_is_kept_for_the_next_server(
-    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
+    engine: Engine, settings: CollectionSettings, tiny: Any, any_may_write: None, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("tercet.cluster.backends.kept_statistics.PART_BYTES", 100)
     first = EngineCollections(engine)

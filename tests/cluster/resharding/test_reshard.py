@@ -1,6 +1,5 @@
 """Re-sharding from published snapshots: nothing lost, nothing twice, answers as before, writes meanwhile."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +15,6 @@ from tercet.cluster.objects.store import ObjectStore
 from tercet.cluster.resharding import splitting
 from tercet.cluster.resharding.errors import NotInShardsError, SettingsMovedError
 from tercet.cluster.resharding.reshard import reshard
-from tercet.cluster.resharding.splitting import Source, Splitting
 from tercet.cluster.shards.map import ShardMap, newest_map, publish_map
 from tercet.cluster.shards.placement import Placement
 from tercet.cluster.snapshots.pulling import pull
@@ -233,24 +231,6 @@ def test_shards_with_different_fields_are_refused(tmp_path: Path, tiny: Any, wri
     live.push()
     with pytest.raises(SettingsMovedError, match="have different settings"):
         reshard(url, 3, ThisProcess())
-
-
-def test_a_source_is_its_record(tmp_path: Path, tiny: Any, write_source: Any) -> None:
-    url = (tmp_path / "store").as_uri()
-    built(tiny, url, write_source(5), 1)
-    pieces: list[str] = []
-
-    class Seen(ThisProcess):
-        def run(self, work: Work, given: Sequence[str]) -> Iterator[str]:
-            assert isinstance(work, Splitting)
-            pieces.extend(given)
-            return super().run(work, given)
-
-    reshard(url, 2, Seen())
-    (piece,) = pieces
-    source = Source.of_content(piece)
-    assert json.loads(source.content) == json.loads(piece)
-    assert source.name == source.rows_name
 
 
 @pytest.mark.slow

@@ -67,6 +67,12 @@ class AppTransport:
         return RemoteAnswer(answer.status_code, found, answer.content)
 
 
+def router_over(settings: Settings, encoder: Encoder, transports: Sequence[AppTransport]) -> FastAPI:
+    """A router whose shards are applications in the same event loop."""
+    fleet = Fleet([ShardClient(each, settings.shards_timeout_seconds) for each in transports], Loop())
+    return create_app(settings, encoder, served=ShardedCollections(fleet).served)
+
+
 class Background:
     """An event loop in a thread of its own."""
 

@@ -16,7 +16,6 @@ import pytest
 from tercet.cluster.building.build import build_shards
 from tercet.cluster.building.settings import ShardedBuild
 from tercet.cluster.objects.opening import open_store
-from tercet.cluster.router.app import create_router_app
 from tercet.cluster.shards.map import newest_map
 from tercet.cluster.snapshots.pulling import pull
 from tercet.cluster.work.executor import ThisProcess
@@ -30,7 +29,7 @@ from tercet.models.adapters.routing import with_routers
 from tercet.models.encoder import Encoder, encode
 from tercet.service.app import create_app
 from tercet.service.settings.settings import Settings
-from tests.cluster.router.conftest import AppTransport
+from tests.cluster.router.conftest import AppTransport, router_over
 from tests.conftest import TinyEncoder
 from tests.service.conftest import serving
 
@@ -109,7 +108,7 @@ async def servers(
             app = create_app(Settings(data=root), TinyEncoder(colbert=8, adapters=()))
             await stack.enter_async_context(serving(app))
             transports.append(AppTransport(f"shard{number}", app))
-        before = create_router_app(Settings(data=tmp_path / "router"), encoder, transports)
+        before = router_over(Settings(data=tmp_path / "router"), encoder, transports)
         one = create_app(Settings(data=tmp_path / "one"), encoder)
         yield await stack.enter_async_context(serving(before)), await stack.enter_async_context(serving(one))
 

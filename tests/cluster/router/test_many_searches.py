@@ -6,13 +6,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tercet.cluster.router.app import create_router_app
 from tercet.cluster.router.collections import SEARCH_THREADS
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.remote.transport import RemoteAnswer, RemoteRequest
 from tercet.service.settings.settings import Settings
-from tests.cluster.router.conftest import AppTransport, ready
+from tests.cluster.router.conftest import AppTransport, ready, router_over
 from tests.service.conftest import serving
 
 MOST = SEARCH_THREADS + 36
@@ -42,7 +41,7 @@ async def test_as_many_searches_wait_as_come(tmp_path: Path, tiny: Encoder) -> N
         transport = Holding("shard", shard, MOST)
         await ready([transport])
         settings = Settings(data=tmp_path / "router", max_concurrent_requests=2 * MOST, max_wait_seconds=60)
-        async with serving(create_router_app(settings, tiny, [transport])) as client:
+        async with serving(router_over(settings, tiny, [transport])) as client:
             await client.put("/collections/demo", json={"lexical": "idf"})
             documents = {"documents": [{"id": "a", "text": "tea"}]}
             await client.put("/collections/demo/documents", json=documents)
@@ -59,7 +58,7 @@ async def test_what_is_too_much_is_refused(tmp_path: Path, tiny: Encoder) -> Non
         transport = Holding("shard", shard, 10)
         await ready([transport])
         settings = Settings(data=tmp_path / "router", max_concurrent_requests=9)
-        async with serving(create_router_app(settings, tiny, [transport])) as client:
+        async with serving(router_over(settings, tiny, [transport])) as client:
             await client.put("/collections/demo", json={})
             search = {"collection": "demo", "query": "tea"}
             tasks = [asyncio.create_task(client.post("/search", json=search)) for _ in range(20)]

@@ -28,7 +28,7 @@ class Killing:
     died: Path
     kills: int = 1
 
-    def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
+    def run(self, work: Work, pieces: Sequence[Any]) -> Iterator[Any]:
         if isinstance(work, Encoding):
             work = _Dying(work.url, work.settings, work.open_encoder, self.died, self.kills)
         return self.executor.run(work, pieces)
@@ -68,7 +68,7 @@ class _DyingEncoder(BlockEncoder):
         self._die(MOMENTS[1])
         return part
 
-    def __call__(self, block: str) -> str:
-        record = super().__call__(block)
+    def __call__(self, block: str) -> Part:
+        part = super().__call__(block)
         self._die(MOMENTS[2])
-        return record
+        return part
