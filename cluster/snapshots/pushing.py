@@ -86,7 +86,7 @@ def push(
                 _require_continued(store, mine, newest)
             wanted = {entry.sha256: layout.folder / path for path, entry in mine.files.items()}
             if repair and not sent:
-                sent = _send_all(store, wanted, progress)
+                sent = _send(store, wanted, None, sent, now, progress, repair=True)
             if newest is not None and mine.holds(newest):
                 return _pushed(newest, sent, new=False)
             mine = mine.numbered(1 if newest is None else newest.number + 1)
@@ -139,9 +139,13 @@ def _send(
     sent: set[str],
     now: datetime,
     progress: BytesDone,
+    *,
+    repair: bool = False,
 ) -> set[str]:
-    """Uploads what the store does not have; returns the checksums of these files."""
-    there = {each.path: each for each in store.list(FILES)}
+    """Uploads what the store does not have, or to repair it every file, in the place of what it has; returns
+    the checksums of these files.
+    """
+    there = {} if repair else {each.path: each for each in store.list(FILES)}
     named = set() if newest is None else {entry.sha256 for entry in newest.files.values()}
     missing = {
         sha256: path
@@ -161,16 +165,6 @@ def _send(
 
     move_all(sorted(missing, key=sizes.__getitem__, reverse=True), move, sum(sizes.values()), progress)
     return set(uploaded)
-
-
-def _send_all(store: ObjectStore, wanted: Mapping[str, Path], progress: BytesDone) -> set[str]:
-    """Uploads every file, in the place of what the store has; returns their checksums."""
-
-    def move(sha256: str, moved: Moved) -> None:
-        store.put_file(file_path(sha256), wanted[sha256], sha256, moved)
-
-    move_all(wanted, move, sum(path.stat().st_size for path in wanted.values()), progress)
-    return set(wanted)
 
 
 def _is_left(there: StoredObject | None, now: datetime) -> bool:
