@@ -151,10 +151,11 @@ export class Client {
   }
 
   /** All documents in order of id, or of a declared field, fetched page by page. */
-  documents(collection, { filter, orderBy, descending = false, page, minPosition } = {}) {
+  documents(collection, { filter, partition, orderBy, descending = false, page, minPosition } = {}) {
     const query = from(minPosition);
     if (orderBy !== undefined) Object.assign(query, { order_by: orderBy, order: descending ? "desc" : "asc" });
     if (filter !== undefined) query.filter = JSON.stringify(filter);
+    if (partition !== undefined) query.partition = partition;
     return this.#pages(path("collections", collection, "documents"), "documents", page, query);
   }
 
@@ -163,8 +164,8 @@ export class Client {
     return this.#json("PATCH", path("collections", collection, "documents", id), { body });
   }
 
-  async countDocuments(collection, filter, { minPosition } = {}) {
-    const body = { filter, ...from(minPosition) };
+  async countDocuments(collection, filter, { partition, minPosition } = {}) {
+    const body = { filter, partition, ...from(minPosition) };
     return (await this.#json("POST", path("collections", collection, "documents", "count"), { body })).count;
   }
 
@@ -173,13 +174,13 @@ export class Client {
     return this.#json("POST", path("collections", collection, "documents", "get"), { body });
   }
 
-  updateDocuments(collection, metadata, { ids, filter, merge, idempotencyKey = crypto.randomUUID() }) {
-    const body = { metadata, ids, filter, merge, idempotency_key: idempotencyKey };
+  updateDocuments(collection, metadata, { ids, filter, partition, merge, idempotencyKey = crypto.randomUUID() }) {
+    const body = { metadata, ids, filter, partition, merge, idempotency_key: idempotencyKey };
     return this.#json("POST", path("collections", collection, "documents", "update"), { body });
   }
 
-  deleteDocuments(collection, { ids, filter, idempotencyKey = crypto.randomUUID() }) {
-    const body = { ids, filter, idempotency_key: idempotencyKey };
+  deleteDocuments(collection, { ids, filter, partition, idempotencyKey = crypto.randomUUID() }) {
+    const body = { ids, filter, partition, idempotency_key: idempotencyKey };
     return this.#json("POST", path("collections", collection, "documents", "delete"), { body });
   }
 

@@ -76,12 +76,13 @@ class ReshardingWriter:
                 tokens=tokens,
             )
 
-        ids = [document.id for document in documents]
-        return self._of_ids(ids, attempt, holds=if_position is None)
+        return self._of_keys(self._writer.keys(documents), attempt, holds=if_position is None)
 
     def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> ShardedWritten:
         """Removes documents."""
-        return self._of_ids(
+        if self.settings.partitioned:  # any shard may have them
+            return self._whole(lambda writer: writer.delete(ids, key=key), adds=True)
+        return self._of_keys(
             ids, lambda writer, rows: writer.delete([ids[row] for row in rows.tolist()], key=key)
         )
 
@@ -98,9 +99,9 @@ class ReshardingWriter:
         key: WriteKey | None = None,
     ) -> ShardedWritten:
         """Changes the metadata of documents."""
-        if isinstance(which, Filter):
+        if isinstance(which, Filter) or self.settings.partitioned:
             return self._whole(lambda writer: writer.update(which, metadata, merge=merge, key=key))
-        return self._of_ids(
+        return self._of_keys(
             which,
             lambda writer, rows: writer.update(
                 [which[row] for row in rows.tolist()], metadata, merge=merge, key=key
@@ -133,26 +134,26 @@ class ReshardingWriter:
         """Has every shard flush and merge."""
         self._writer.begin_merge()
 
-    def _of_ids(
+    def _of_keys(
         self,
-        ids: Sequence[str],
+        keys: Sequence[str],
         attempt: Callable[[ShardedWriter, Int64], ShardedWritten],
         *,
         holds: bool = True,
     ) -> ShardedWritten:
-        """What is done to documents by their ids; only those that were refused come again, so that nothing
-        is written over what others wrote meanwhile.
+        """What is done to documents that are placed by keys; only those that were refused come again, so that
+        nothing is written over what others wrote meanwhile.
 
         holds: whether the write means the same at other shards.
         """
-        rows, done, pause_seconds = np.arange(len(ids)), 0, FIRST_PAUSE_SECONDS
+        rows, done, pause_seconds = np.arange(len(keys)), 0, FIRST_PAUSE_SECONDS
         while True:
             try:
                 written = attempt(self._writer, rows)
                 return replace(written, documents=written.documents + done)
             except FencedPartsError as fenced:
                 done += fenced.documents
-                shards = self._writer.places(ids)
+                shards = self._writer.places(keys)
                 rows = rows[np.isin(shards[rows], sorted(fenced.shards))]
                 pause_seconds = self._wait(fenced, pause_seconds, holds=holds)
 

@@ -8,7 +8,9 @@ repeat completes it, since each shard knows the key, and one of them is asked fi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +20,7 @@ import orjson
 
 from tercet.cluster.router.bodies import body_of
 from tercet.cluster.router.partial_writes import Part, failure_of_parts
+from tercet.cluster.router.partitions import shards_allowed
 from tercet.cluster.router.position_waits import require_numbers
 from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.client import ShardClient
@@ -30,12 +33,19 @@ from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.filters import Filter, tree_of
 from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.partitions import placed_by
 from tercet.index.errors import CollectionFencedError, CollectionNotFoundError
 from tercet.index.live.records import WriteKey
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Int64, Representations
 from tercet.service.answers.binary import MEDIA_TYPE
-from tercet.service.exceptions import OverloadedError, RequestTooLargeError, ServiceError, ShardError
+from tercet.service.exceptions import (
+    OverloadedError,
+    RequestTooLargeError,
+    ServiceError,
+    ShardError,
+    ShardWriteError,
+)
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
 from tercet.service.remote.transport import JSON, NO_HEADERS, Headers
 from tercet.service.shard.messages import COLLECTIONS
@@ -105,9 +115,14 @@ class ShardedWriter:
         """What was fixed when the collection was created, with the fields declared since."""
         return self._settings
 
-    def places(self, ids: Sequence[str]) -> Int64:
-        """The shard of each id, int64[N]."""
-        return self._placement.shards_of(ids)
+    def keys(self, documents: Sequence[Document]) -> list[str]:
+        """What documents are placed by."""
+        partitioned = self._settings.partitioned
+        return [placed_by(document, partitioned=partitioned) for document in documents]
+
+    def places(self, keys: Sequence[str]) -> Int64:
+        """The shard of each key, int64[N]."""
+        return self._placement.shards_of(keys)
 
     def put(
         self,
@@ -123,10 +138,11 @@ class ShardedWriter:
         """Adds or replaces documents. rows: which of them, by default all. if_position: each document is held
         against the number of its shard.
 
-        Raises RequestTooLargeError where a shard's part is larger than it takes; then nothing is written.
+        Raises RequestTooLargeError where a shard's part is larger than it takes, PartitionConflictError where
+        an id is in another partition; then nothing is written.
         """
         self._require_numbers(if_position)
-        placed = self.places([document.id for document in documents])
+        placed = self.places(self.keys(documents))
         if rows is not None:
             left = np.ones(len(placed), np.bool_)
             left[rows] = False
@@ -155,7 +171,8 @@ class ShardedWriter:
             )
             for shard, body in bodies.items()
         }
-        return self._written(asks, key, tokens)
+        with self._claimed_elsewhere(documents, placed):
+            return self._written(asks, key, tokens)
 
     def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> ShardedWritten:
         """Removes documents; ids that are not there count nothing and are no error."""
@@ -191,7 +208,7 @@ class ShardedWriter:
     ) -> ShardedWritten:
         """Replaces a document's metadata, or merges this into it."""
         self._require_numbers(if_position)
-        shard = self._placement.shard_of(id)
+        shard = self._shard_of(id)
         body: dict[str, Any] = {"metadata": metadata, "merge": merge}
         if if_position is not None:
             body["if_position"] = if_position.numbers[shard]
@@ -224,17 +241,79 @@ class ShardedWriter:
         path = f"{self._path}/merge"
         self._fleet.all(lambda shard: shard.json("POST", path, deadline=self._deadline))
 
+    def _shard_of(self, id: str) -> int:
+        """The shard of a document: of a partitioned collection the one that has it, if any does."""
+        if not self._settings.partitioned:
+            return self._placement.shard_of(id)
+        path, body = f"{self._path}/documents/get", {"ids": [id]}
+        every = range(len(self._fleet))
+        answers = self._fleet.outcomes(
+            dict.fromkeys(every, lambda shard: shard.json("POST", path, body, deadline=self._deadline))
+        )
+        failures = [answer for answer in answers.values() if isinstance(answer, Exception)]
+        for shard, answer in answers.items():
+            if not isinstance(answer, Exception) and answer["documents"]:
+                return shard
+        if failures:
+            raise failures[0]
+        return self._placement.shard_of(id)
+
+    @contextmanager
+    def _claimed_elsewhere(self, documents: Sequence[Document], placed: Int64) -> Iterator[None]:
+        """Within it, shards of a partitioned collection put no documents of the ids that others get. placed:
+        int64[N], the shard of each, -1 of those that are not put. Raises PartitionConflictError where a shard
+        has such an id, FencedPartsError as a put.
+        """
+        elsewhere = {
+            shard: [documents[row].id for row in np.flatnonzero((placed >= 0) & (placed != shard)).tolist()]
+            for shard in range(len(self._fleet) if self._settings.partitioned else 0)
+        }
+        path, owner = f"{COLLECTIONS}/{self._settings.name}/claims", secrets.token_hex(8)
+
+        def claiming(ids: list[str], *, ends: bool) -> Ask[None]:
+            async def ask(shard: ShardClient) -> None:
+                body = {"ids": ids, "owner": owner, "ends": ends}
+                await shard.json("POST", path, body, deadline=self._deadline)
+
+            return ask
+
+        def failures(*, ends: bool) -> list[Exception]:
+            asks = {shard: claiming(ids, ends=ends) for shard, ids in elsewhere.items() if ids}
+            outcomes = self._fleet.outcomes(asks).values()
+            return [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+
+        is_unknown = False
+        try:
+            if failed := failures(ends=False):
+                fenced = [each for each in failed if isinstance(each, CollectionFencedError)]
+                if len(fenced) == len(failed):
+                    raise FencedPartsError(failed[0], 0, frozenset(placed[placed >= 0].tolist()))
+                raise next(each for each in failed if each not in fenced)
+            yield
+        except ShardWriteError:  # a part may be made later, so the claims end by themselves
+            is_unknown = True
+            raise
+        finally:
+            if not is_unknown:
+                failures(ends=True)
+
     def _of_ids(self, ids: Sequence[str]) -> dict[int, dict[str, Any]]:
-        """What shards are sent to choose documents by: of each its own ids."""
+        """What shards are sent to choose documents by: of each its own ids, of a partitioned collection all,
+        since any shard may have them.
+        """
+        if self._settings.partitioned:
+            return {shard: {"ids": list(ids)} for shard in range(len(self._fleet))}
         own: dict[int, dict[str, Any]] = {}
         for id, shard in zip(ids, self.places(ids).tolist(), strict=True):
             own.setdefault(shard, {"ids": []})["ids"].append(id)
         return own
 
     def _of_filter(self, filter: Filter) -> dict[int, dict[str, Any]]:
-        """The same of a filter, which all are sent, and hold against the fields that are declared by now."""
+        """The same of a filter, which all are sent that may have such documents, and hold against the fields
+        that are declared by now.
+        """
         tree = tree_of(filter)
-        return {shard: {"filter": tree} for shard in range(len(self._fleet))}
+        return {shard: {"filter": tree} for shard in shards_allowed(filter, self._settings, self._placement)}
 
     def _changed(
         self, verb: str, bodies: Mapping[int, dict[str, Any]], key: WriteKey | None

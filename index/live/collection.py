@@ -28,7 +28,17 @@ from tercet.index.files.lock import ExclusiveLock
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.ledger.remote import RemoteLedger
 from tercet.index.live.adoption import AdoptionMode, Build
-from tercet.index.live.operations import Delete, DeleteMatching, Nothing, Patch, Put, Update, matching_ids
+from tercet.index.live.claims import Claims
+from tercet.index.live.operations import (
+    Claim,
+    Delete,
+    DeleteMatching,
+    Nothing,
+    Patch,
+    Put,
+    Update,
+    matching_ids,
+)
 from tercet.index.live.parts import LiveParts, open_parts
 from tercet.index.live.records import LiveLimits, LiveObserver, WriteKey, Written
 from tercet.index.live.state import LiveState
@@ -78,6 +88,7 @@ class LiveCollection:
         self._process = os.getpid()
         self._opening = threading.Lock()
         self._opened: tuple[LiveState, Snapshot] | None = None
+        self._claims = Claims()
 
     def __enter__(self) -> LiveCollection:
         self._lock.acquire()
@@ -155,19 +166,30 @@ class LiveCollection:
         repeat under it within a day changes nothing and returns what the first one did, and another write
         under it raises IdempotencyMismatchError. tokens: that were encoded for it, for the answer.
         Raises InvalidDocumentError, also for no documents, DuplicateDocumentError for an id that occurs
-        twice, DocumentChangedError, StorageFullError or StorageError.
+        twice, DocumentChangedError, PartitionConflictError, StorageFullError or StorageError.
         """
         if not documents:
             raise InvalidDocumentError("a write has no documents; give at least one")
         settings = self.settings
-        checked = CheckedDocuments.of(documents, settings.fields, distinct=True)
+        checked = CheckedDocuments.of(
+            documents, settings.fields, distinct=True, partitioned=settings.partitioned
+        )
         rows = check_batch(checked, representations, settings, windows)
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
         self._limits.require_fitting(rows)
         parts = self._running()
         parts.upkeep.wait_for_room()
-        return self._acknowledged(parts.committer.submit(Put.of(rows, if_position), key, tokens).result())
+        put = Put.of(rows, if_position, self._claims)
+        return self._acknowledged(parts.committer.submit(put, key, tokens).result())
+
+    def claim(self, ids: Sequence[str], owner: str, *, ends: bool = False) -> None:
+        """Puts no documents of these ids, until this claim ends, as another shard of a partitioned collection
+        is about to get them. owner: a name for their put. Raises PartitionConflictError where one of them is
+        here.
+        """
+        encoded = PackedBytes.of([encode_id(id) for id in ids])
+        self._running().committer.submit(Claim(encoded, self._claims, owner, ends)).result()
 
     def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
         """Removes documents; ids that are not there count nothing and are no error."""

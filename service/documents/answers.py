@@ -10,6 +10,7 @@ import orjson
 
 from tercet.index.candidates import Document
 from tercet.index.documents.filters import Filter
+from tercet.index.documents.partitions import partition_record
 from tercet.index.segments.stored import StoredRepresentations
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.answers.embeddings import numbers_json, packed_json
@@ -27,6 +28,7 @@ def document_record(document: Document) -> dict[str, Any]:
         "title": document.title,
         "text": document.text,
         "metadata": document.metadata,
+        **partition_record(document),
     }
 
 

@@ -252,7 +252,9 @@ def _checked(documents: Sequence[Document], settings: CollectionSettings) -> Che
     that has the id of another.
     """
     try:
-        return CheckedDocuments.of(documents, settings.fields, distinct=True)
+        return CheckedDocuments.of(
+            documents, settings.fields, distinct=True, partitioned=settings.partitioned
+        )
     except DuplicateDocumentError as error:
         raise InvalidRequestError(str(error), f"documents.{error.index}.id", "duplicate_document") from error
     except InvalidDocumentError as error:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import Path, Query, Response
 
-from tercet.index.documents.filters import parse_filter
 from tercet.index.documents.json_values import loads
 from tercet.index.errors import DocumentNotFoundError
 from tercet.service.answers.pieces import response_of
@@ -27,7 +26,8 @@ from tercet.service.routes.common import (
     reached,
     router,
 )
-from tercet.service.routes.document_bodies import about_the_filter
+from tercet.service.routes.document_bodies import about_the_filter, filter_of
+from tercet.service.schemas.base import Partition
 from tercet.service.schemas.documents import (
     CountDocumentsRequest,
     CountDocumentsResponse,
@@ -62,6 +62,7 @@ async def list_documents(
     filter: Annotated[
         str | None, Query(description="Documents to list, a filter of `/search` as a JSON string.")
     ] = None,
+    partition: Annotated[Partition | None, Query(description="Only documents of this partition.")] = None,
     order_by: Annotated[
         str | None, Query(description="A declared field to order by, instead of the id.")
     ] = None,
@@ -81,8 +82,7 @@ async def list_documents(
         raise InvalidRequestError(
             f"limit is {count}; the limit is {largest} (setting max_page_documents)", "limit"
         )
-    with about_the_filter():
-        tree = None if filter is None else parse_filter(_json(filter))
+    tree = filter_of(None if filter is None else _json(filter), partition)
     await reached(services, name, min_position, deadline)
     snapshot = await services.readable.open(name, Reading(deadline, newest=min_position is not None))
     if order_by is None:
@@ -103,8 +103,8 @@ async def count_documents(
     """Count documents: all of them, or those that a filter allows."""
     position = None if body is None else body.min_position
     await reached(services, name, position, deadline)
+    tree = None if body is None else filter_of(body.filter, body.partition)
     with about_the_filter():
-        tree = None if body is None or body.filter is None else parse_filter(body.filter)
         snapshot = await services.readable.open(name, Reading(deadline, newest=position is not None))
         return json_response({"count": await services.pools.search.run(snapshot.count, tree)})
 

@@ -91,17 +91,20 @@ class Documents(Connection):
         collection: str,
         *,
         filter: Filter | None = None,
+        partition: str | None = None,
         order_by: str | None = None,
         descending: bool = False,
         page: int = PAGE,
         min_position: Position | None = None,
     ) -> Iterator[DocumentResponse]:
-        """All documents in order of id, or of a declared field, fetched page by page."""
+        """All documents, or those of a partition, in order of id or of a declared field, page by page."""
         params = {} if min_position is None else {"min_position": str(min_position)}
         if order_by is not None:
             params |= {"order_by": order_by, "order": "desc" if descending else "asc"}
         if filter is not None:
             params["filter"] = json.dumps(filter)
+        if partition is not None:
+            params["partition"] = partition
         return self._pages(path_of("collections", collection, "documents"), "documents", page, params)
 
     def patch_document(
@@ -125,10 +128,15 @@ class Documents(Connection):
         return cast(PatchDocumentResponse, self._json("PATCH", path, body))
 
     def count_documents(
-        self, collection: str, filter: Filter | None = None, *, min_position: Position | None = None
+        self,
+        collection: str,
+        filter: Filter | None = None,
+        *,
+        partition: str | None = None,
+        min_position: Position | None = None,
     ) -> int:
-        """How many documents there are, or how many a filter allows."""
-        body = {"filter": filter, "min_position": min_position}
+        """How many documents there are, or how many of them a filter allows, of one partition or of all."""
+        body = {"filter": filter, "partition": partition, "min_position": min_position}
         path = path_of("collections", collection, "documents", "count")
         return cast(int, (self._json("POST", path, body))["count"])
 
@@ -147,14 +155,18 @@ class Documents(Connection):
         *,
         ids: Sequence[str] | None = None,
         filter: Filter | None = None,
+        partition: str | None = None,
         merge: bool = False,
         idempotency_key: str | None = None,
     ) -> UpdateDocumentsResponse:
-        """Changes the metadata of documents, by ids or by a filter; ids that are not there are no error."""
+        """Changes the metadata of documents, by ids, or by a filter, a partition or both.
+
+        Ids that are not there are no error.
+        """
         body = {
             "metadata": dict(metadata),
             "merge": merge,
-            **which(ids, filter),
+            **which(ids, filter, partition),
             "idempotency_key": idempotency_key or uuid.uuid4().hex,
         }
         path = path_of("collections", collection, "documents", "update")
@@ -166,10 +178,14 @@ class Documents(Connection):
         *,
         ids: Sequence[str] | None = None,
         filter: Filter | None = None,
+        partition: str | None = None,
         idempotency_key: str | None = None,
     ) -> DeleteDocumentsResponse:
-        """Deletes documents by ids or by a filter; ids that are not there are no error."""
-        body = {**which(ids, filter), "idempotency_key": idempotency_key or uuid.uuid4().hex}
+        """Deletes documents by ids, or by a filter, a partition or both.
+
+        Ids that are not there are no error.
+        """
+        body = {**which(ids, filter, partition), "idempotency_key": idempotency_key or uuid.uuid4().hex}
         path = path_of("collections", collection, "documents", "delete")
         return cast(DeleteDocumentsResponse, self._json("POST", path, body))
 
