@@ -126,6 +126,7 @@ class Store:
         id: str,
         *,
         representations: bool = False,
+        partition: str | None = None,
         min_position: Position | None = None,
     ) -> Answer:
         """A stored document. Raises NotFoundError. representations: with all that is stored of it."""
@@ -134,6 +135,7 @@ class Store:
             collection,
             document_id=id,
             representations=representations,
+            partition=partition,
             min_position=min_position,
         )
 
@@ -199,10 +201,15 @@ class Store:
         return int(self._answer(documents.count_documents, collection, body)["count"])
 
     def get_documents(
-        self, collection: str, ids: Sequence[str], *, min_position: Position | None = None
+        self,
+        collection: str,
+        ids: Sequence[str],
+        *,
+        partition: str | None = None,
+        min_position: Position | None = None,
     ) -> Answer:
-        """Several documents by their ids, and the ids that are not there."""
-        body = {"ids": list(ids), "min_position": min_position}
+        """Several documents by their ids, and the ids that are not there, or not in a partition."""
+        body = {"ids": list(ids), "partition": partition, "min_position": min_position}
         return self._answer(documents.get_documents, collection, body)
 
     def update_documents(
@@ -216,7 +223,7 @@ class Store:
         merge: bool = False,
         idempotency_key: str | None = None,
     ) -> Answer:
-        """Changes the metadata of documents, by ids, or by a filter, a partition or both.
+        """Changes the metadata of documents, by ids or a filter, of one partition or of all, or all of one.
 
         Ids that are not there are no error.
         """
@@ -239,7 +246,7 @@ class Store:
         partition: str | None = None,
         idempotency_key: str | None = None,
     ) -> Answer:
-        """Deletes documents by ids, or by a filter, a partition or both.
+        """Deletes documents, by ids or a filter, of one partition or of all, or all of one.
 
         Ids that are not there are no error.
         """

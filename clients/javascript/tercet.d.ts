@@ -199,7 +199,7 @@ export class Client {
   document(
     collection: string,
     id: string,
-    options?: ReadOptions & { representations?: boolean },
+    options?: ReadOptions & { representations?: boolean; partition?: string },
   ): Promise<t.DocumentResponse>;
   documents(
     collection: string,
@@ -216,7 +216,11 @@ export class Client {
     filter?: t.Filter,
     options?: ReadOptions & { partition?: string },
   ): Promise<number>;
-  getDocuments(collection: string, ids: string[], options?: ReadOptions): Promise<t.GetDocumentsResponse>;
+  getDocuments(
+    collection: string,
+    ids: string[],
+    options?: ReadOptions & { partition?: string },
+  ): Promise<t.GetDocumentsResponse>;
   updateDocuments(
     collection: string,
     metadata: Record<string, unknown>,

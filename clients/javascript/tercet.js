@@ -145,8 +145,9 @@ export class Client {
     return done;
   }
 
-  async document(collection, id, { representations = false, minPosition } = {}) {
+  async document(collection, id, { representations = false, partition, minPosition } = {}) {
     const query = { ...(representations && { representations: "true" }), ...from(minPosition) };
+    if (partition !== undefined) query.partition = partition;
     return this.#json("GET", path("collections", collection, "documents", id), { query });
   }
 
@@ -169,8 +170,8 @@ export class Client {
     return (await this.#json("POST", path("collections", collection, "documents", "count"), { body })).count;
   }
 
-  getDocuments(collection, ids, { minPosition } = {}) {
-    const body = { ids, ...from(minPosition) };
+  getDocuments(collection, ids, { partition, minPosition } = {}) {
+    const body = { ids, partition, ...from(minPosition) };
     return this.#json("POST", path("collections", collection, "documents", "get"), { body });
   }
 

@@ -165,7 +165,7 @@ export interface DefaultsResponse {
   candidates: CandidatesResponse;
 }
 
-/** Which documents to delete: by their ids, a filter or a partition. */
+/** Which documents to delete: by ids or filter, a partition or both. */
 export interface DeleteDocumentsRequest {
   ids?: Array<string | number> | null;
   filter?: Filter | null;
@@ -356,6 +356,7 @@ export interface FilterBoost {
 /** Which documents to give. */
 export interface GetDocumentsRequest {
   ids: Array<string | number>;
+  partition?: string | null;
   min_position?: number | string | null;
 }
 
@@ -905,7 +906,7 @@ export interface UnpublishedResponse {
   bytes: number;
 }
 
-/** Which documents to change, by their ids, a filter or a partition, and how. */
+/** Which documents to change, by ids or filter, a partition or both, and how. */
 export interface UpdateDocumentsRequest {
   ids?: Array<string | number> | null;
   filter?: Filter | null;

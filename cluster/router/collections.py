@@ -328,6 +328,7 @@ class ShardedCollections:
                 how.deadline,
                 several=len(names) > 1,
                 newer=newer,
+                within=how.filter,
             ),
             description.defaults if defaults else None,
             description.effort if effort else None,

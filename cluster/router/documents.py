@@ -77,11 +77,14 @@ class ShardedDocuments:
         *,
         several: bool = False,
         newer: Newer = lambda: None,
+        within: Filter | None = None,
     ) -> None:
         """settings: with the name that shards are asked for. deadline: for all answers. several: it is an
-        alias of several collections. newer: waits for the shards of a newer map.
+        alias of several collections. newer: waits for the shards of a newer map. within: a filter; what it
+        does not allow need not be found by its id.
         """
         self._newer = newer
+        self._within = within
         self.settings = settings
         self._fleet = fleet
         self._placement = placement
@@ -109,7 +112,7 @@ class ShardedDocuments:
     def get_all(self, ids: Sequence[str]) -> list[list[Document]]:
         """The stored documents of each id: one at most of each collection."""
         found: dict[str, list[Document]] = {}
-        for documents in self._found(ids).values():
+        for documents in self._found(ids, self._within).values():
             for document in documents:
                 found.setdefault(document.id, []).append(document)
         return [found.get(id, []) for id in ids]
@@ -193,7 +196,8 @@ class ShardedDocuments:
         """The shard that has the document of an id, and what it answers of it; None where none has it."""
         path, failures = f"{self._path}/{quote(id, safe='')}", list[Exception]()
         asks = dict.fromkeys(
-            self._by_shard([id]), lambda shard: shard.json("GET", path, query=query, deadline=self._deadline)
+            self._by_shard([id], self._within),
+            lambda shard: shard.json("GET", path, query=query, deadline=self._deadline),
         )
         for shard, found in self._fleet.outcomes(asks).items():
             if not isinstance(found, Exception):
@@ -204,22 +208,23 @@ class ShardedDocuments:
             raise failures[0]
         return None
 
-    def _found(self, ids: Sequence[str]) -> dict[int, list[Document]]:
-        """The stored documents of some ids that each shard has."""
-        answers = self._fleet.require(
-            {shard: self._getting(own) for shard, own in self._by_shard(ids).items()}
-        )
+    def _found(self, ids: Sequence[str], within: Filter | None = None) -> dict[int, list[Document]]:
+        """The stored documents of some ids that each shard has, at least those that a filter allows."""
+        asked = self._by_shard(ids, within)
+        answers = self._fleet.require({shard: self._getting(own) for shard, own in asked.items()})
         found: dict[int, list[Document]] = {}
         for shard, answer in answers.items():
             with reading(self._fleet.clients[shard].name):
                 found[shard] = list(map(document_from, answer["documents"]))
         return found
 
-    def _by_shard(self, ids: Sequence[str]) -> dict[int, list[str]]:
-        """The ids of which each shard may have documents: of a partitioned collection any of them."""
+    def _by_shard(self, ids: Sequence[str], within: Filter | None) -> dict[int, list[str]]:
+        """The ids of which each shard may have documents that a filter allows: of a partitioned collection
+        any of them.
+        """
         possible = [id for id in ids if is_id(id)]
         if self.settings.partitioned:
-            return dict.fromkeys(range(len(self._fleet)), possible) if possible else {}
+            return dict.fromkeys(self._allowed(within), possible) if possible else {}
         own: dict[int, list[str]] = {}
         for id, shard in zip(possible, self._placement.shards_of(possible).tolist(), strict=True):
             own.setdefault(shard, []).append(id)

@@ -78,12 +78,17 @@ class ReshardingWriter:
 
         return self._of_keys(self._writer.keys(documents), attempt, holds=if_position is None)
 
-    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> ShardedWritten:
+    def delete(
+        self, ids: Sequence[str], *, partition: str | None = None, key: WriteKey | None = None
+    ) -> ShardedWritten:
         """Removes documents."""
         if self.settings.partitioned:  # any shard may have them
-            return self._whole(lambda writer: writer.delete(ids, key=key), adds=True)
+            return self._whole(lambda writer: writer.delete(ids, partition=partition, key=key), adds=True)
         return self._of_keys(
-            ids, lambda writer, rows: writer.delete([ids[row] for row in rows.tolist()], key=key)
+            ids,
+            lambda writer, rows: writer.delete(
+                [ids[row] for row in rows.tolist()], partition=partition, key=key
+            ),
         )
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> ShardedWritten:
@@ -96,15 +101,18 @@ class ReshardingWriter:
         metadata: Mapping[str, Any],
         *,
         merge: bool = False,
+        partition: str | None = None,
         key: WriteKey | None = None,
     ) -> ShardedWritten:
         """Changes the metadata of documents."""
         if isinstance(which, Filter) or self.settings.partitioned:
-            return self._whole(lambda writer: writer.update(which, metadata, merge=merge, key=key))
+            return self._whole(
+                lambda writer: writer.update(which, metadata, merge=merge, partition=partition, key=key)
+            )
         return self._of_keys(
             which,
             lambda writer, rows: writer.update(
-                [which[row] for row in rows.tolist()], metadata, merge=merge, key=key
+                [which[row] for row in rows.tolist()], metadata, merge=merge, partition=partition, key=key
             ),
         )
 

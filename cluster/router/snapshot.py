@@ -80,10 +80,11 @@ class ShardedSnapshot(ShardedDocuments):
         *,
         several: bool,
         newer: Newer = lambda: None,
+        within: Filter | None = None,
     ) -> None:
-        """several: it is an alias of several collections. newer: as of `ShardedDocuments`."""
+        """several: it is an alias of several collections. newer, within: as of `ShardedDocuments`."""
         settings = view.known.description.settings
-        super().__init__(fleet, placement, settings, deadline, several=several, newer=newer)
+        super().__init__(fleet, placement, settings, deadline, several=several, newer=newer, within=within)
         self._view = view
         self.idf = ShardedIdf(view, fleet.loop) if self.settings.lexical == "idf" else None
 

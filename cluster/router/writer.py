@@ -33,7 +33,7 @@ from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.filters import Filter, tree_of
 from tercet.index.documents.metadata import FieldType
-from tercet.index.documents.partitions import placed_by
+from tercet.index.documents.partitions import placed_by, within_partition
 from tercet.index.errors import CollectionFencedError, CollectionNotFoundError
 from tercet.index.live.records import WriteKey
 from tercet.index.windows.store import DocumentWindows
@@ -174,9 +174,11 @@ class ShardedWriter:
         with self._claimed_elsewhere(documents, placed):
             return self._written(asks, key, tokens)
 
-    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> ShardedWritten:
-        """Removes documents; ids that are not there count nothing and are no error."""
-        return self._changed("delete", self._of_ids(ids), key)
+    def delete(
+        self, ids: Sequence[str], *, partition: str | None = None, key: WriteKey | None = None
+    ) -> ShardedWritten:
+        """Removes documents; ids that are not there, or are in another partition, count nothing."""
+        return self._changed("delete", self._of_ids(ids, partition), key)
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> ShardedWritten:
         """Removes the documents that a filter over declared fields allows."""
@@ -188,12 +190,13 @@ class ShardedWriter:
         metadata: Mapping[str, Any],
         *,
         merge: bool = False,
+        partition: str | None = None,
         key: WriteKey | None = None,
     ) -> ShardedWritten:
-        """Changes the metadata of documents of these ids, or of those that a filter over declared fields
-        allows.
+        """Changes the metadata of documents of these ids, as far as they are in a partition where one is
+        given, or of those that a filter over declared fields allows.
         """
-        chosen = self._of_filter(which) if isinstance(which, Filter) else self._of_ids(which)
+        chosen = self._of_filter(which) if isinstance(which, Filter) else self._of_ids(which, partition)
         change = {"metadata": metadata, "merge": merge}
         return self._changed("update", {shard: {**body, **change} for shard, body in chosen.items()}, key)
 
@@ -297,16 +300,20 @@ class ShardedWriter:
             if not is_unknown:
                 failures(ends=True)
 
-    def _of_ids(self, ids: Sequence[str]) -> dict[int, dict[str, Any]]:
-        """What shards are sent to choose documents by: of each its own ids, of a partitioned collection all,
-        since any shard may have them.
+    def _of_ids(self, ids: Sequence[str], partition: str | None) -> dict[int, dict[str, Any]]:
+        """What shards are sent to choose documents by: of each its own ids, of a partitioned collection all
+        that any shard of the partition may have.
         """
+        own: dict[int, list[str]] = {}
         if self._settings.partitioned:
-            return {shard: {"ids": list(ids)} for shard in range(len(self._fleet))}
-        own: dict[int, dict[str, Any]] = {}
-        for id, shard in zip(ids, self.places(ids).tolist(), strict=True):
-            own.setdefault(shard, {"ids": []})["ids"].append(id)
-        return own
+            within = within_partition(None, partition)
+            shards = shards_allowed(within, self._settings, self._placement)
+            own = {shard: list(ids) for shard in shards}
+        else:
+            for id, shard in zip(ids, self.places(ids).tolist(), strict=True):
+                own.setdefault(shard, []).append(id)
+        allowed = {} if partition is None else {"partition": partition}
+        return {shard: {"ids": some, **allowed} for shard, some in own.items()}
 
     def _of_filter(self, filter: Filter) -> dict[int, dict[str, Any]]:
         """The same of a filter, which all are sent that may have such documents, and hold against the fields

@@ -43,6 +43,12 @@ def partition_record(document: Document) -> dict[str, str]:
     return {PARTITION: value} if isinstance(value, str) else {}
 
 
+def is_within(document: Document, partition: str | None) -> bool:
+    """Whether a document is in a partition, where one is given."""
+    own = document.metadata.get(PARTITION)
+    return partition is None or (isinstance(own, str) and composed(own) == composed(partition))
+
+
 def kept_partition(present: Mapping[str, Any], changed: Mapping[str, Any]) -> Mapping[str, Any]:
     """Changed metadata with the partition that these have. Raises InvalidDocumentError for another one."""
     own = present[PARTITION]

@@ -109,16 +109,23 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Removes the documents of these distinct ids; an id that is not there is no error."""
+    """Removes the documents of these distinct ids; an id that is not there is no error. condition: over
+    declared fields; documents that it does not allow stay.
+    """
 
     ids: PackedBytes
+    condition: Condition | None = None
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Counts the documents that were there."""
-        known = [matched for _, _, matched in state.find(self.ids)]
+        known = []
+        for ordinal, rows, matched in state.find(self.ids):
+            allowed = None if self.condition is None else state.segments[ordinal].allowed(self.condition)
+            known.append(matched if allowed is None else matched[allowed.has(rows)])
         count = sum(map(len, known))
         ids = self.ids
-        if state.deleted is None:  # else a build may bring those that are not there now
+        # While a build is under way, it may bring those that are not there now.
+        if state.deleted is None or self.condition is not None:
             if not count:
                 return Applied(state, None, 0)
             ids = ids.gather(np.sort(np.concatenate(known)))

@@ -87,16 +87,18 @@ def contents_of(body: BinaryBody, limits: RequestLimits) -> list[DocumentContent
         raise RequestValidationError(details, body={"documents": values}) from error
 
 
-def which_of(body: DeleteDocumentsRequest | UpdateDocumentsRequest) -> Sequence[str] | Filter:
-    """The ids of a body, or its filter and partition. A filter is read before the body's key, whose digest
-    can hold only what a filter may.
+def which_of(
+    body: DeleteDocumentsRequest | UpdateDocumentsRequest,
+) -> tuple[Sequence[str] | Filter, str | None]:
+    """The ids of a body and their partition, if one is given; or what its filter and partition allow. A
+    filter is read before the body's key, whose digest can hold only what a filter may.
     """
+    if body.ids is not None and body.filter is None:
+        return body.ids, body.partition
     filter = filter_of(body.filter, body.partition)
-    if body.ids is not None and filter is None:
-        return body.ids
     if body.ids is not None or filter is None:
-        raise InvalidRequestError("give ids, or filter or partition or both of these", "ids")
-    return filter
+        raise InvalidRequestError("give ids or filter: one of them, or a partition, with or without", "ids")
+    return filter, None
 
 
 def filter_of(tree: object, partition: str | None) -> Filter | None:

@@ -26,7 +26,7 @@ from tercet.service.routes.document_bodies import (
     ready_texts,
     which_of,
 )
-from tercet.service.routes.documents import DOCUMENT, DOCUMENTS, Id
+from tercet.service.routes.documents import DOCUMENT, DOCUMENTS, Id, OnlyPartition
 from tercet.service.schemas.collections import CollectionRequest
 from tercet.service.schemas.documents import (
     DeleteDocumentsRequest,
@@ -144,16 +144,17 @@ async def put_documents(
 async def update_documents(
     name: Name, body: UpdateDocumentsRequest, services: Services, keys: Keys, deadline: TimeLimit
 ) -> Response:
-    """Change the metadata of documents, by id, filter or partition; nothing is encoded again.
+    """Change the metadata of documents, by ids or filter, of one partition or of all, or all of one.
 
-    Ids that are not there are no error, and are not counted. More than 1,000 documents are changed group by
-    group: after a crash before the answer some are, and a repeat changes the others.
+    Nothing is encoded again. Ids that are not there are no error, and are not counted. More than 1,000
+    documents are changed group by group: after a crash before the answer some are, and a repeat changes the
+    others.
     """
-    which = which_of(body)
+    which, partition = which_of(body)
     key = await keys.of(body, services, f"POST {DOCUMENTS}/update", (name,))
     with about_the_filter():
         written = await services.writer.update(
-            name, which, body.metadata, key, deadline, merge=bool(body.merge)
+            name, which, body.metadata, key, deadline, partition, merge=bool(body.merge)
         )
     return json_response({"updated": written.documents, "position": written.position})
 
@@ -167,11 +168,14 @@ async def update_documents(
 async def delete_documents(
     name: Name, body: DeleteDocumentsRequest, services: Services, keys: Keys, deadline: TimeLimit
 ) -> Response:
-    """Delete documents by id, filter or partition. Ids that are not there are no error, and not counted."""
-    which = which_of(body)
+    """Delete documents by ids or by filter, of one partition or of all, or all of a partition.
+
+    Ids that are not there are no error, and are not counted.
+    """
+    which, partition = which_of(body)
     key = await keys.of(body, services, f"POST {DOCUMENTS}/delete", (name,))
     with about_the_filter():
-        written = await services.writer.delete(name, which, key, deadline)
+        written = await services.writer.delete(name, which, key, deadline, partition)
     return json_response({"deleted": written.documents, "position": written.position})
 
 
@@ -204,11 +208,18 @@ async def patch_document(
     dependencies=WRITE,
 )
 async def delete_document(
-    name: Name, document_id: Id, services: Services, deadline: TimeLimit, header_key: KeyHeader = None
+    name: Name,
+    document_id: Id,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    partition: OnlyPartition = None,
 ) -> Response:
     """Delete a document. One that is not there is no error: 0 are deleted then."""
-    key = write_key(header_key, f"DELETE {DOCUMENT}", (name, document_id))
-    written = await services.writer.delete(name, [document_id], key, deadline)
+    names = (name, document_id) if partition is None else (name, document_id, partition)
+    key = write_key(header_key, f"DELETE {DOCUMENT}", names)
+    with about_the_filter():
+        written = await services.writer.delete(name, [document_id], key, deadline, partition)
     return json_response({"deleted": written.documents, "position": written.position})
 
 

@@ -51,8 +51,8 @@ DocumentId = Annotated[
 ]
 KnownId = Annotated[str, BeforeValidator(identifier_of, json_schema_input_type=str | _Whole64)]
 Whole = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
-PARTITION_ALONE = Field(
-    None, description="All documents of this partition, or of these those that `filter` allows."
+ONLY_PARTITION = Field(
+    None, description="All documents of this partition, or of these those of `ids` or `filter`."
 )
 
 
@@ -188,7 +188,7 @@ class PatchDocumentResponse(BaseModel):
 
 
 class UpdateDocumentsRequest(Request):
-    """Which documents to change, by their ids, a filter or a partition, and how."""
+    """Which documents to change, by ids or filter, a partition or both, and how."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -204,7 +204,7 @@ class UpdateDocumentsRequest(Request):
         | None
     ) = Field(None, description="Their number is limited by the setting `max_write_documents`.")
     filter: FilterTree | None = Field(None, description="All documents that it allows.")
-    partition: Partition | None = PARTITION_ALONE
+    partition: Partition | None = ONLY_PARTITION
     metadata: dict[str, Any] = Field(description="In place of all that each has, or merged into it.")
     merge: bool | None = Field(
         False,
@@ -222,7 +222,7 @@ class UpdateDocumentsResponse(BaseModel):
 
 
 class DeleteDocumentsRequest(Request):
-    """Which documents to delete: by their ids, a filter or a partition."""
+    """Which documents to delete: by ids or filter, a partition or both."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"ids": ["draft-1", "draft-2"]}, {"filter": {"lt": {"year": 1900}}}]}
@@ -233,7 +233,7 @@ class DeleteDocumentsRequest(Request):
         | None
     ) = Field(None, description="Their number is limited by the setting `max_write_documents`.")
     filter: FilterTree | None = Field(None, description="All documents that it allows.")
-    partition: Partition | None = PARTITION_ALONE
+    partition: Partition | None = ONLY_PARTITION
     idempotency_key: Key | None = None
 
 
@@ -268,6 +268,7 @@ class GetDocumentsRequest(Request):
     ids: Annotated[list[KnownId], Field(min_length=1, fail_fast=True), counted("page_documents", "items")] = (
         Field(description="Their number is limited by the setting `max_page_documents`.")
     )
+    partition: Partition | None = Field(None, description="Only those of this one are there.")
     min_position: MinPosition | None = None
 
 

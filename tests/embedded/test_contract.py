@@ -103,6 +103,9 @@ def test_a_partition_is_alone(store: Any, over: Over) -> None:
     notes.put([{**note, "partition": f"t{number % 2}"} for number, note in enumerate(NOTES)])
     assert [(hit.id, hit.partition) for hit in notes.search("rail", partition="t1")] == [("rail", "t1")]
     assert notes.get(["tea"])[0].partition == "t0"
+    assert notes.get(["tea", "rail"], partition="t1").missing == ["tea"]
+    assert notes.delete(ids=["tea"], partition="t1").deleted == 0
+    assert notes.update(ids=["tea", "rail"], partition="t1", metadata={"year": 3}).updated == 1
     assert [each.id for each in notes.documents(partition="t0")] == ["bread", "tea"]
     assert notes.count(partition="t0", filter={"gte": {"year": 2025}}) == 1
     assert notes.update(partition="t0", metadata={"year": 1}).updated == 2

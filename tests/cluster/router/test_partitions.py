@@ -146,9 +146,19 @@ def test_what_is_of_one_partition_asks_one_shard(servers: Servers) -> None:
         assert later["hits"] == page["hits"][3:]
         assert httpx.post(f"{router}{DOCUMENTS}/count", json=within).json() == {"count": 6}
         assert len(httpx.get(f"{router}{DOCUMENTS}", params=within).json()["documents"]) == 6
+        ids = [hit["id"] for hit in page["hits"]] + ["d0" if tenant != TENANTS[0] else "d1"]
+        got = httpx.post(f"{router}{DOCUMENTS}/get", json={"ids": ids, **within}).json()
+        assert ([each["id"] for each in got["documents"]], got["missing"]) == (ids[:6], ids[6:])
+        for id, status in ((ids[0], 200), (ids[6], 404)):
+            assert httpx.get(f"{router}{DOCUMENTS}/{id}", params=within).status_code == status
+        change = {"ids": ids, **within, "metadata": {"year": 2}}
+        assert httpx.post(f"{router}{DOCUMENTS}/update", json=change).json()["updated"] == 6
+        assert httpx.delete(f"{router}{DOCUMENTS}/{ids[6]}", params=within).json()["deleted"] == 0
         change = {**within, "metadata": {"year": 1}}
         assert httpx.post(f"{router}{DOCUMENTS}/update", json=change).json()["updated"] == 6
-        assert httpx.post(f"{router}{DOCUMENTS}/delete", json=within).json()["deleted"] == 6
+        delete = {"ids": ids[4:], **within}
+        assert httpx.post(f"{router}{DOCUMENTS}/delete", json=delete).json()["deleted"] == 2
+        assert httpx.post(f"{router}{DOCUMENTS}/delete", json=within).json()["deleted"] == 4
         assert {name for name, _ in asked} == {urls[shard_of(tenant)]}
 
 

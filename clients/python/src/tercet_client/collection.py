@@ -51,9 +51,18 @@ class Collection:
             )
         )
 
-    def get(self, ids: Sequence[str], *, min_position: Position | None = None) -> Documents:
-        """Stored documents by their ids. min_position: of a write's answer, after which they are read."""
-        return Documents.of(self._client.get_documents(self.name, list(ids), min_position=min_position))
+    def get(
+        self, ids: Sequence[str], *, partition: str | None = None, min_position: Position | None = None
+    ) -> Documents:
+        """Stored documents by their ids, those of a partition or all.
+
+        min_position: of a write's answer, after which they are read.
+        """
+        return Documents.of(
+            self._client.get_documents(
+                self.name, list(ids), partition=partition, min_position=min_position
+            )
+        )
 
     def documents(
         self,
@@ -99,7 +108,7 @@ class Collection:
         merge: bool = False,
         idempotency_key: str | None = None,
     ) -> Updated:
-        """Changes the metadata of documents, by ids, or by a filter, a partition or both.
+        """Changes the metadata of documents, by ids or a filter, of one partition or of all, or all of one.
 
         Ids that are not there are no error. merge: the metadata is merged into what is stored (RFC 7396),
         instead of replacing it.
@@ -125,7 +134,7 @@ class Collection:
         partition: str | None = None,
         idempotency_key: str | None = None,
     ) -> Deleted:
-        """Deletes documents, by ids, or by a filter, a partition or both.
+        """Deletes documents, by ids or a filter, of one partition or of all, or all of one.
 
         Ids that are not there are no error.
         """

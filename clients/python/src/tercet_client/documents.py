@@ -74,15 +74,19 @@ class Documents(Connection):
         id: str,
         *,
         representations: bool = False,
+        partition: str | None = None,
         min_position: Position | None = None,
     ) -> DocumentResponse:
         """A stored document. Raises NotFoundError. representations: with all that is stored of it.
 
-        min_position: of a write's answer, after which it is read; as in the other methods that have it.
+        partition: in which it is to be; of several shards only one is asked then. min_position: of a write's
+        answer, after which it is read; as in the other methods that have it.
         """
         params = {"representations": "true"} if representations else {}
         if min_position is not None:
             params["min_position"] = str(min_position)
+        if partition is not None:
+            params["partition"] = partition
         path = path_of("collections", collection, "documents", id)
         return cast(DocumentResponse, self._json("GET", path, params=params))
 
@@ -141,11 +145,16 @@ class Documents(Connection):
         return cast(int, (self._json("POST", path, body))["count"])
 
     def get_documents(
-        self, collection: str, ids: Sequence[str], *, min_position: Position | None = None
+        self,
+        collection: str,
+        ids: Sequence[str],
+        *,
+        partition: str | None = None,
+        min_position: Position | None = None,
     ) -> GetDocumentsResponse:
-        """Several documents by their ids, and the ids that are not there."""
+        """Several documents by their ids, and the ids that are not there, or not in a partition."""
         path = path_of("collections", collection, "documents", "get")
-        body = {"ids": list(ids), "min_position": min_position}
+        body = {"ids": list(ids), "partition": partition, "min_position": min_position}
         return cast(GetDocumentsResponse, self._json("POST", path, body))
 
     def update_documents(
@@ -159,7 +168,7 @@ class Documents(Connection):
         merge: bool = False,
         idempotency_key: str | None = None,
     ) -> UpdateDocumentsResponse:
-        """Changes the metadata of documents, by ids, or by a filter, a partition or both.
+        """Changes the metadata of documents, by ids or a filter, of one partition or of all, or all of one.
 
         Ids that are not there are no error.
         """
@@ -181,7 +190,7 @@ class Documents(Connection):
         partition: str | None = None,
         idempotency_key: str | None = None,
     ) -> DeleteDocumentsResponse:
-        """Deletes documents by ids, or by a filter, a partition or both.
+        """Deletes documents, by ids or a filter, of one partition or of all, or all of one.
 
         Ids that are not there are no error.
         """

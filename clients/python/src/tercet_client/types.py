@@ -219,7 +219,7 @@ DefaultsResponse = TypedDict(
     },
 )
 
-# Which documents to delete: by their ids, a filter or a partition.
+# Which documents to delete: by ids or filter, a partition or both.
 DeleteDocumentsRequest = TypedDict(
     "DeleteDocumentsRequest",
     {
@@ -474,6 +474,7 @@ GetDocumentsRequest = TypedDict(
     "GetDocumentsRequest",
     {
         "ids": "list[str | int]",
+        "partition": "NotRequired[str | None]",
         "min_position": "NotRequired[int | str | None]",
     },
 )
@@ -1201,7 +1202,7 @@ UnpublishedResponse = TypedDict(
     },
 )
 
-# Which documents to change, by their ids, a filter or a partition, and how.
+# Which documents to change, by ids or filter, a partition or both, and how.
 UpdateDocumentsRequest = TypedDict(
     "UpdateDocumentsRequest",
     {
