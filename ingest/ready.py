@@ -186,7 +186,11 @@ def build_ready(
     try:
         _require_same_parts(source, collection.settings)
         with (
-            closing(RecordChecks(on_error, collection.settings.fields)) as checks,
+            closing(
+                RecordChecks(
+                    on_error, collection.settings.fields, partitioned=collection.settings.partitioned
+                )
+            ) as checks,
             build_target(collection, mode, secrets.token_hex(4)) as target,
         ):
             return _ReadyBuild(collection.settings, source, checks, target, progress, cancelled).run()

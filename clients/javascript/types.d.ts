@@ -647,6 +647,7 @@ export interface ReadingRequest {
   text_field?: string | null;
   title_field?: string | null;
   id_field?: string | null;
+  partition_field?: string | null;
   metadata_fields?: Array<string> | null;
   no_metadata_fields?: Array<string> | null;
   generate_ids?: boolean | null;

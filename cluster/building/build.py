@@ -164,6 +164,7 @@ class _Sharded:
             fields=settings.fields,
             reading=self._build.reading,
             guessed=self._build.guessed,
+            partitioned=settings.partitioned,
             tokenizer=self._encoder.tokenizer,
         )
 

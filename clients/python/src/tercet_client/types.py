@@ -869,6 +869,7 @@ ReadingRequest = TypedDict(
         "text_field": "NotRequired[str | None]",
         "title_field": "NotRequired[str | None]",
         "id_field": "NotRequired[str | None]",
+        "partition_field": "NotRequired[str | None]",
         "metadata_fields": "NotRequired[list[str] | None]",
         "no_metadata_fields": "NotRequired[list[str] | None]",
         "generate_ids": "NotRequired[bool | None]",
