@@ -51,31 +51,52 @@ class Collection:
             )
         )
 
-    def get(self, ids: Sequence[str], *, min_position: Position | None = None) -> Documents:
-        """Stored documents by their ids. min_position: of a write's answer, after which they are read."""
-        return Documents.of(self._store.get_documents(self.name, list(ids), min_position=min_position))
+    def get(
+        self, ids: Sequence[str], *, partition: str | None = None, min_position: Position | None = None
+    ) -> Documents:
+        """Stored documents by their ids, those of a partition or all.
+
+        min_position: of a write's answer, after which they are read.
+        """
+        return Documents.of(
+            self._store.get_documents(
+                self.name, list(ids), partition=partition, min_position=min_position
+            )
+        )
 
     def documents(
         self,
         *,
         filter: Mapping[str, Any] | None = None,
+        partition: str | None = None,
         order_by: str | None = None,
         descending: bool = False,
         page: int = 100,
     ) -> Iterator[Document]:
-        """All documents in order of id, or of a declared field, read page by page."""
+        """All documents, or those of a partition, in order of id or of a declared field, page by page."""
         allowed: Any = filter
         for record in self._store.documents(
-            self.name, filter=allowed, order_by=order_by, descending=descending, page=page
+            self.name,
+            filter=allowed,
+            partition=partition,
+            order_by=order_by,
+            descending=descending,
+            page=page,
         ):
             yield Document.of(record)
 
     def count(
-        self, filter: Mapping[str, Any] | None = None, *, min_position: Position | None = None
+        self,
+        filter: Mapping[str, Any] | None = None,
+        *,
+        partition: str | None = None,
+        min_position: Position | None = None,
     ) -> int:
-        """How many documents there are, or how many a filter allows."""
+        """How many documents there are, or how many of them a filter allows, of one partition or of all."""
         allowed: Any = filter
-        return self._store.count_documents(self.name, allowed, min_position=min_position)
+        return self._store.count_documents(
+            self.name, allowed, partition=partition, min_position=min_position
+        )
 
     def update(
         self,
@@ -83,17 +104,25 @@ class Collection:
         metadata: Mapping[str, Any],
         ids: Sequence[str] | None = None,
         filter: Mapping[str, Any] | None = None,
+        partition: str | None = None,
         merge: bool = False,
         idempotency_key: str | None = None,
     ) -> Updated:
-        """Changes the metadata of documents, by ids or by a filter. Ids that are not there are no error.
+        """Changes the metadata of documents, by ids or a filter, of one partition or of all, or all of one.
 
-        merge: the metadata is merged into what is stored (RFC 7396), instead of replacing it.
+        Ids that are not there are no error. merge: the metadata is merged into what is stored (RFC 7396),
+        instead of replacing it.
         """
         allowed: Any = filter
         return Updated.of(
             self._store.update_documents(
-                self.name, metadata, ids=ids, filter=allowed, merge=merge, idempotency_key=idempotency_key
+                self.name,
+                metadata,
+                ids=ids,
+                filter=allowed,
+                partition=partition,
+                merge=merge,
+                idempotency_key=idempotency_key,
             )
         )
 
@@ -102,13 +131,21 @@ class Collection:
         *,
         ids: Sequence[str] | None = None,
         filter: Mapping[str, Any] | None = None,
+        partition: str | None = None,
         idempotency_key: str | None = None,
     ) -> Deleted:
-        """Deletes documents, by ids or by a filter. Ids that are not there are no error."""
+        """Deletes documents, by ids or a filter, of one partition or of all, or all of one.
+
+        Ids that are not there are no error.
+        """
         allowed: Any = filter
         return Deleted.of(
             self._store.delete_documents(
-                self.name, ids=ids, filter=allowed, idempotency_key=idempotency_key
+                self.name,
+                ids=ids,
+                filter=allowed,
+                partition=partition,
+                idempotency_key=idempotency_key,
             )
         )
 

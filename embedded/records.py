@@ -38,8 +38,9 @@ class Hit(_Record):
     """A document that a search found, with its score and the parts of that score.
 
     confidence: the probability that it answers the query, None where that is not known. collection: of which
-    it is, where several are searched as one. window: the part of its text that matches best, of a collection
-    with windows. explanation, highlights, title_highlights: where they were asked for.
+    it is, where several are searched as one. partition: its own, in a partitioned collection. window: the
+    part of its text that matches best, of a collection with windows. explanation, highlights,
+    title_highlights: where they were asked for.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Hit(_Record):
     text: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     collection: str | None = None
+    partition: str | None = None
     window: dict[str, Any] | None = None
     explanation: dict[str, Any] | None = None
     highlights: list[dict[str, int]] | None = None
@@ -96,13 +98,16 @@ class SearchResult(_Record):
 
 @dataclass(frozen=True, slots=True)
 class Document(_Record):
-    """A stored document. collection: of which it is, where several are read as one."""
+    """A stored document. collection: of which it is, where several are read as one; partition: its own, in a
+    partitioned collection.
+    """
 
     id: str
     text: str
     title: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     collection: str | None = None
+    partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

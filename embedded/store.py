@@ -126,6 +126,7 @@ class Store:
         id: str,
         *,
         representations: bool = False,
+        partition: str | None = None,
         min_position: Position | None = None,
     ) -> Answer:
         """A stored document. Raises NotFoundError. representations: with all that is stored of it."""
@@ -134,6 +135,7 @@ class Store:
             collection,
             document_id=id,
             representations=representations,
+            partition=partition,
             min_position=min_position,
         )
 
@@ -142,12 +144,13 @@ class Store:
         collection: str,
         *,
         filter: Mapping[str, Any] | None = None,
+        partition: str | None = None,
         order_by: str | None = None,
         descending: bool = False,
         page: int = 100,
         min_position: Position | None = None,
     ) -> Iterator[Answer]:
-        """All documents in order of id, or of a declared field, read page by page."""
+        """All documents, or those of a partition, in order of id or of a declared field, page by page."""
         after = None
         while True:
             answer = self._answer(
@@ -156,6 +159,7 @@ class Store:
                 after=after,
                 limit=page,
                 filter=None if filter is None else json.dumps(filter),
+                partition=partition,
                 order_by=order_by,
                 order=None if order_by is None else ("desc" if descending else "asc"),
                 min_position=min_position,
@@ -189,17 +193,23 @@ class Store:
         collection: str,
         filter: Mapping[str, Any] | None = None,
         *,
+        partition: str | None = None,
         min_position: Position | None = None,
     ) -> int:
-        """How many documents there are, or how many a filter allows."""
-        body = {"filter": filter, "min_position": min_position}
+        """How many documents there are, or how many of them a filter allows, of one partition or of all."""
+        body = {"filter": filter, "partition": partition, "min_position": min_position}
         return int(self._answer(documents.count_documents, collection, body)["count"])
 
     def get_documents(
-        self, collection: str, ids: Sequence[str], *, min_position: Position | None = None
+        self,
+        collection: str,
+        ids: Sequence[str],
+        *,
+        partition: str | None = None,
+        min_position: Position | None = None,
     ) -> Answer:
-        """Several documents by their ids, and the ids that are not there."""
-        body = {"ids": list(ids), "min_position": min_position}
+        """Several documents by their ids, and the ids that are not there, or not in a partition."""
+        body = {"ids": list(ids), "partition": partition, "min_position": min_position}
         return self._answer(documents.get_documents, collection, body)
 
     def update_documents(
@@ -209,15 +219,20 @@ class Store:
         *,
         ids: Sequence[str] | None = None,
         filter: Mapping[str, Any] | None = None,
+        partition: str | None = None,
         merge: bool = False,
         idempotency_key: str | None = None,
     ) -> Answer:
-        """Changes the metadata of documents, by ids or by a filter; ids that are not there are no error."""
+        """Changes the metadata of documents, by ids or a filter, of one partition or of all, or all of one.
+
+        Ids that are not there are no error.
+        """
         body = {
             "metadata": dict(metadata),
             "merge": merge,
             "ids": _list_of(ids),
             "filter": filter,
+            "partition": partition,
             "idempotency_key": idempotency_key,
         }
         return self._answer(document_writes.update_documents, collection, body)
@@ -228,10 +243,19 @@ class Store:
         *,
         ids: Sequence[str] | None = None,
         filter: Mapping[str, Any] | None = None,
+        partition: str | None = None,
         idempotency_key: str | None = None,
     ) -> Answer:
-        """Deletes documents by ids or by a filter; ids that are not there are no error."""
-        body = {"ids": _list_of(ids), "filter": filter, "idempotency_key": idempotency_key}
+        """Deletes documents, by ids or a filter, of one partition or of all, or all of one.
+
+        Ids that are not there are no error.
+        """
+        body = {
+            "ids": _list_of(ids),
+            "filter": filter,
+            "partition": partition,
+            "idempotency_key": idempotency_key,
+        }
         return self._answer(document_writes.delete_documents, collection, body)
 
     def search(self, collection: str, query: Any, **options: Any) -> Answer:

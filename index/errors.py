@@ -19,6 +19,7 @@ SearchIndexError
 ├── DuplicateDocumentError    an id occurs twice
 ├── DocumentNotFoundError     no document has this id
 ├── AmbiguousDocumentError    several collections that are searched as one have a document of this id
+├── PartitionConflictError    an id is in another partition
 ├── DocumentChangedError      a document was written after the position that a write depends on
 ├── PositionLostError         no write of the collection has a position: the one that had it was lost
 ├── IdempotencyMismatchError  the key of a write was used for another write
@@ -145,6 +146,10 @@ class DocumentNotFoundError(SearchIndexError):
 
 class AmbiguousDocumentError(SearchIndexError):
     """Several collections that are searched as one have a document of this id; the message names them."""
+
+
+class PartitionConflictError(SearchIndexError):
+    """A document of this id is in another partition, or is being put there just now."""
 
 
 class DocumentChangedError(SearchIndexError):

@@ -130,6 +130,7 @@ def build_collection(
             fields=collection.settings.fields,
             reading=reading,
             guessed=guessed,
+            partitioned=collection.settings.partitioned,
             tokenizer=encoder.tokenizer,
         )
         cuts, mark = reading.split is not None, mark or secrets.token_hex(4)

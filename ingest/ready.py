@@ -51,7 +51,7 @@ from tercet.models.representations import (
 from tercet.models.soundness import Expected, faults
 
 # What a new collection takes over from the one that its documents come from.
-TAKEN_OVER = ("token_codec", "token_pooling", "lexical", "bm25", "bm25_language", "fields")
+TAKEN_OVER = ("token_codec", "token_pooling", "lexical", "bm25", "bm25_language", "partitioned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def build_ready(
     _require_same_encoder(source, encoder.info)
     if not exists(collections_root, name):
         made = {key: getattr(source.settings, key) for key in TAKEN_OVER}
-        requested = {**made, "window": source.window, **requested}
+        requested = {**made, "window": source.window, "fields": source.settings.own_fields, **requested}
         if requested["bm25"] is False:
             del requested["bm25_language"]
         if requested["token_codec"] in RESIDUAL_BITS:
@@ -186,7 +186,11 @@ def build_ready(
     try:
         _require_same_parts(source, collection.settings)
         with (
-            closing(RecordChecks(on_error, collection.settings.fields)) as checks,
+            closing(
+                RecordChecks(
+                    on_error, collection.settings.fields, partitioned=collection.settings.partitioned
+                )
+            ) as checks,
             build_target(collection, mode, secrets.token_hex(4)) as target,
         ):
             return _ReadyBuild(collection.settings, source, checks, target, progress, cancelled).run()

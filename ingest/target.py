@@ -31,7 +31,8 @@ class RequestedSettings(TypedDict, total=False):
     residual ones learn a codebook from some of the documents first. token_pooling: how many tokens share one
     token vector, by default 1. title: for people. lexical: by default what the encoder recommends. bm25:
     whether there is that side, by default not, and bm25_language the language of its words. window: by
-    default as long as the encoder reads; without windows documents are cut there.
+    default as long as the encoder reads; without windows documents are cut there. partitioned: whether
+    documents are placed by their partitions, by default not.
     """
 
     dense_kind: DenseKind | None
@@ -44,6 +45,7 @@ class RequestedSettings(TypedDict, total=False):
     bm25: bool | None
     bm25_language: Bm25Language | None
     window: WindowChoice
+    partitioned: bool | None
 
 
 def exists(root: Path, name: str) -> bool:
@@ -76,7 +78,7 @@ def require_settings(present: CollectionSettings, encoder: EncoderInfo, settings
     """
     require_encoder(present, encoder)
     for key, value in settings.items():
-        stored = getattr(present, key)
+        stored = getattr(present, "own_fields" if key == "fields" else key)
         if stored != value:
             more = "; tercet collection fields declares more" if key == "fields" else ""
             raise CollectionExistsError(

@@ -57,6 +57,14 @@ class NewCollectionFlags:
             rich_help_panel=Panel.COMMON,
         ),
     ] = None
+    partitioned: Annotated[
+        bool,
+        typer.Option(
+            "--partitioned",
+            help="Place the documents of a new collection by their field partition, such as a tenant: over "
+            "shards a search of one partition asks one shard.",
+        ),
+    ] = False
     title: Annotated[
         str | None,
         typer.Option(help="What people call a new collection, any text.", show_default=False),
@@ -78,6 +86,7 @@ class NewCollectionFlags:
             "token_codec": self.token_codec,
             "token_pooling": self.token_pooling,
             "fields": parse_fields(self.field) if self.field else None,
+            "partitioned": self.partitioned or None,
             "title": self.title,
             "lexical": self.lexical,
             "bm25": self.bm25 or None,

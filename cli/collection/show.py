@@ -92,7 +92,8 @@ def _described(inspection: Inspection) -> dict[str, Any]:
         "bm25": settings.bm25,
         "bm25_language": settings.bm25_language if settings.bm25 else None,
         "window": None if settings.window is None else asdict(settings.window),
-        "fields": dict(settings.fields),
+        "fields": settings.own_fields,
+        "partitioned": settings.partitioned,
         "dense_effort": None if inspection.effort is None else asdict(inspection.effort),
         "defaults": None if inspection.defaults is None else _defaults(inspection.defaults, settings),
         "bytes": {**inspection.part_bytes, "total": inspection.total_bytes},
@@ -126,6 +127,7 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
     lines["adapter"] = description["adapter"] or "none"
     language = description["bm25_language"]
     lines["bm25"] = f"{language}; weighed where a search gives it a weight" if language else "no"
+    lines["partitioned"] = "yes" if description["partitioned"] else "no"
     window = description["window"]
     lines["window"] = f"{window['tokens']} tokens, overlap {window['overlap']}" if window else "none"
     if window is None:

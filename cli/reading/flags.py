@@ -52,6 +52,14 @@ class ReadingFlags:
             rich_help_panel=Panel.COMMON,
         ),
     ] = None
+    partition_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of the partitions, for a partitioned collection. [default: partition]",
+            show_default=False,
+        ),
+    ] = None
     metadata_field: Annotated[
         list[str] | None,
         typer.Option(
@@ -151,6 +159,7 @@ class ReadingFlags:
             tuple(self.metadata_field) if self.metadata_field else None,
             tuple(self.no_metadata_field or ()),
             self.generate_ids,
+            self.partition_field,
         )
         names = None if self.columns is None else _names(self.columns)
         try:
@@ -187,6 +196,7 @@ def as_json(reading: Reading, *, infer_fields: bool) -> dict[str, Any]:
         "text_field": columns.text,
         "title_field": columns.title,
         "id_field": columns.id,
+        "partition_field": columns.partition,
         "metadata_fields": columns.metadata,
         "no_metadata_fields": columns.not_metadata,
         "generate_ids": columns.generate_ids,

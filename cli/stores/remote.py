@@ -151,7 +151,12 @@ class Remote:
             described = self.describe(collection)
             measure = tokenizer_of(described["model"]) if reading.split else None
             reader = DocumentReader(
-                source, on_error=on_error, fields=described["fields"], reading=reading, tokenizer=measure
+                source,
+                on_error=on_error,
+                fields=described["fields"],
+                reading=reading,
+                partitioned=described.get("partitioned", False),
+                tokenizer=measure,
             )
             done, position, passages = 0, None, NewPassages()
             for batch in batches(reader):

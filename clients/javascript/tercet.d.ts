@@ -71,6 +71,8 @@ export interface SearchRequestOptions {
   weights?: t.SearchRequest["weights"];
   candidates?: t.CandidatesRequest;
   filter?: t.Filter;
+  /** Only documents of this partition are searched. */
+  partition?: string;
   adapter?: string;
   explain?: boolean;
   /** Which parts of hits have what the query says. */
@@ -197,11 +199,11 @@ export class Client {
   document(
     collection: string,
     id: string,
-    options?: ReadOptions & { representations?: boolean },
+    options?: ReadOptions & { representations?: boolean; partition?: string },
   ): Promise<t.DocumentResponse>;
   documents(
     collection: string,
-    options?: Paging & ReadOptions & { filter?: t.Filter; orderBy?: string; descending?: boolean },
+    options?: Paging & ReadOptions & { filter?: t.Filter; partition?: string; orderBy?: string; descending?: boolean },
   ): AsyncGenerator<t.DocumentResponse, void>;
   patchDocument(
     collection: string,
@@ -209,16 +211,24 @@ export class Client {
     metadata: Record<string, unknown>,
     options?: WriteOptions & { merge?: boolean },
   ): Promise<t.PatchDocumentResponse>;
-  countDocuments(collection: string, filter?: t.Filter, options?: ReadOptions): Promise<number>;
-  getDocuments(collection: string, ids: string[], options?: ReadOptions): Promise<t.GetDocumentsResponse>;
+  countDocuments(
+    collection: string,
+    filter?: t.Filter,
+    options?: ReadOptions & { partition?: string },
+  ): Promise<number>;
+  getDocuments(
+    collection: string,
+    ids: string[],
+    options?: ReadOptions & { partition?: string },
+  ): Promise<t.GetDocumentsResponse>;
   updateDocuments(
     collection: string,
     metadata: Record<string, unknown>,
-    which: { ids?: string[]; filter?: t.Filter; merge?: boolean; idempotencyKey?: string },
+    which: { ids?: string[]; filter?: t.Filter; partition?: string; merge?: boolean; idempotencyKey?: string },
   ): Promise<t.UpdateDocumentsResponse>;
   deleteDocuments(
     collection: string,
-    which: { ids?: string[]; filter?: t.Filter; idempotencyKey?: string },
+    which: { ids?: string[]; filter?: t.Filter; partition?: string; idempotencyKey?: string },
   ): Promise<t.DeleteDocumentsResponse>;
   aliases(page?: Page): Promise<t.AliasResponse[]>;
   iterAliases(options?: Paging): AsyncGenerator<t.AliasResponse, void>;

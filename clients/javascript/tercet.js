@@ -145,16 +145,18 @@ export class Client {
     return done;
   }
 
-  async document(collection, id, { representations = false, minPosition } = {}) {
+  async document(collection, id, { representations = false, partition, minPosition } = {}) {
     const query = { ...(representations && { representations: "true" }), ...from(minPosition) };
+    if (partition !== undefined) query.partition = partition;
     return this.#json("GET", path("collections", collection, "documents", id), { query });
   }
 
   /** All documents in order of id, or of a declared field, fetched page by page. */
-  documents(collection, { filter, orderBy, descending = false, page, minPosition } = {}) {
+  documents(collection, { filter, partition, orderBy, descending = false, page, minPosition } = {}) {
     const query = from(minPosition);
     if (orderBy !== undefined) Object.assign(query, { order_by: orderBy, order: descending ? "desc" : "asc" });
     if (filter !== undefined) query.filter = JSON.stringify(filter);
+    if (partition !== undefined) query.partition = partition;
     return this.#pages(path("collections", collection, "documents"), "documents", page, query);
   }
 
@@ -163,23 +165,23 @@ export class Client {
     return this.#json("PATCH", path("collections", collection, "documents", id), { body });
   }
 
-  async countDocuments(collection, filter, { minPosition } = {}) {
-    const body = { filter, ...from(minPosition) };
+  async countDocuments(collection, filter, { partition, minPosition } = {}) {
+    const body = { filter, partition, ...from(minPosition) };
     return (await this.#json("POST", path("collections", collection, "documents", "count"), { body })).count;
   }
 
-  getDocuments(collection, ids, { minPosition } = {}) {
-    const body = { ids, ...from(minPosition) };
+  getDocuments(collection, ids, { partition, minPosition } = {}) {
+    const body = { ids, partition, ...from(minPosition) };
     return this.#json("POST", path("collections", collection, "documents", "get"), { body });
   }
 
-  updateDocuments(collection, metadata, { ids, filter, merge, idempotencyKey = crypto.randomUUID() }) {
-    const body = { metadata, ids, filter, merge, idempotency_key: idempotencyKey };
+  updateDocuments(collection, metadata, { ids, filter, partition, merge, idempotencyKey = crypto.randomUUID() }) {
+    const body = { metadata, ids, filter, partition, merge, idempotency_key: idempotencyKey };
     return this.#json("POST", path("collections", collection, "documents", "update"), { body });
   }
 
-  deleteDocuments(collection, { ids, filter, idempotencyKey = crypto.randomUUID() }) {
-    const body = { ids, filter, idempotency_key: idempotencyKey };
+  deleteDocuments(collection, { ids, filter, partition, idempotencyKey = crypto.randomUUID() }) {
+    const body = { ids, filter, partition, idempotency_key: idempotencyKey };
     return this.#json("POST", path("collections", collection, "documents", "delete"), { body });
   }
 

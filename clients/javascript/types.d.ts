@@ -92,6 +92,7 @@ export interface CollectionRequest {
   adapter?: string | null;
   window?: WindowRequest | false | null;
   fields?: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime"> | null;
+  partitioned?: boolean | null;
   title?: string | null;
 }
 
@@ -117,12 +118,14 @@ export interface CollectionResponse {
   bm25_language: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
   window: WindowResponse | null;
   fields: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime">;
+  partitioned: boolean;
   defaults: DefaultsResponse | null;
 }
 
 /** Which documents to count. */
 export interface CountDocumentsRequest {
   filter?: Filter | null;
+  partition?: string | null;
   min_position?: number | string | null;
 }
 
@@ -162,10 +165,11 @@ export interface DefaultsResponse {
   candidates: CandidatesResponse;
 }
 
-/** Which documents to delete: by their ids, or by a filter. */
+/** Which documents to delete: by ids or filter, a partition or both. */
 export interface DeleteDocumentsRequest {
   ids?: Array<string | number> | null;
   filter?: Filter | null;
+  partition?: string | null;
   idempotency_key?: string | null;
 }
 
@@ -199,6 +203,7 @@ export interface DocumentRequest {
   text: string;
   title?: string | null;
   metadata?: Record<string, unknown> | null;
+  partition?: string | null;
   representations?: DocumentRepresentations | null;
 }
 
@@ -209,13 +214,14 @@ export interface DocumentResponse {
   title: string | null;
   text: string;
   metadata: Record<string, unknown>;
+  partition?: string | null;
   representations?: StoredDocumentRepresentations | null;
 }
 
 /** Texts to encode. */
 export interface EmbedRequest {
   inputs: string | Array<string>;
-  input_type?: "document" | "query" | null;
+  input_type?: "query" | "document" | null;
   outputs?: Array<"dense" | "sparse" | "colbert"> | null;
   truncate?: boolean | null;
   max_length?: number | null;
@@ -350,6 +356,7 @@ export interface FilterBoost {
 /** Which documents to give. */
 export interface GetDocumentsRequest {
   ids: Array<string | number>;
+  partition?: string | null;
   min_position?: number | string | null;
 }
 
@@ -386,6 +393,7 @@ export interface HitResponse {
   title?: string | null;
   text?: string;
   metadata?: Record<string, unknown>;
+  partition?: string | null;
   explanation?: ExplanationResponse | null;
   highlights?: Array<HighlightResponse> | null;
   title_highlights?: Array<HighlightResponse> | null;
@@ -639,6 +647,7 @@ export interface ReadingRequest {
   text_field?: string | null;
   title_field?: string | null;
   id_field?: string | null;
+  partition_field?: string | null;
   metadata_fields?: Array<string> | null;
   no_metadata_fields?: Array<string> | null;
   generate_ids?: boolean | null;
@@ -751,6 +760,7 @@ export interface SearchRequest {
   weights?: SearchWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;
   candidates?: CandidatesRequest | null;
   filter?: Filter | null;
+  partition?: string | null;
   adapter?: string | null;
   explain?: boolean | null;
   highlight?: boolean | null;
@@ -897,10 +907,11 @@ export interface UnpublishedResponse {
   bytes: number;
 }
 
-/** Which documents to change, by their ids or by a filter, and how. */
+/** Which documents to change, by ids or filter, a partition or both, and how. */
 export interface UpdateDocumentsRequest {
   ids?: Array<string | number> | null;
   filter?: Filter | null;
+  partition?: string | null;
   metadata: Record<string, unknown>;
   merge?: boolean | null;
   idempotency_key?: string | null;

@@ -142,6 +142,8 @@ class EngineCollections:
         self.aliases.require_free(check_collection_name(name))
         if settings.codebook is not None and settings.token_codec != "sign":  # noqa: S105  # no secret
             raise lacking(f"token_codec {settings.token_codec}, which builds learn,", self._engine.name)
+        if settings.partitioned:
+            raise lacking("a partitioned collection", self._engine.name)
         if settings.dense_dimension == settings.vocabulary_size == 0:
             raise lacking("a collection of token vectors alone", self._engine.name)
         return CollectionDescription(self._catalog.create(settings), None, None, 0)

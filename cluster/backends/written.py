@@ -40,6 +40,7 @@ from tercet.index.documents.conditions import Condition, checked_condition
 from tercet.index.documents.fields import columns_of
 from tercet.index.documents.filters import Filter
 from tercet.index.documents.metadata import FieldType, MetadataChange, require_metadata
+from tercet.index.documents.partitions import within_partition
 from tercet.index.documents.store import encode_id
 from tercet.index.errors import (
     CollectionNotFoundError,
@@ -186,9 +187,12 @@ class WrittenCollection:
         ids = [document.id for document in documents]
         return self._write(lambda _: [(ids, Put.of(rows, if_position))], key, tokens)
 
-    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
+    def delete(
+        self, ids: Sequence[str], *, partition: str | None = None, key: WriteKey | None = None
+    ) -> Written:
         """Removes documents, as `LiveCollection.delete`."""
-        return self._write(lambda _: _deletions(list(dict.fromkeys(ids))), key)
+        condition = self._within(partition)
+        return self._write(lambda _: _deletions(list(dict.fromkeys(ids)), condition), key)
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
         """Removes the documents that a filter allows, as `LiveCollection.delete_matching`."""
@@ -214,17 +218,23 @@ class WrittenCollection:
         metadata: Mapping[str, Any],
         *,
         merge: bool = False,
+        partition: str | None = None,
         key: WriteKey | None = None,
     ) -> Written:
         """Changes the metadata of documents, as `LiveCollection.update`; group by group."""
         change = MetadataChange(require_metadata("the change", metadata), merge)
         if not isinstance(which, Filter):
             ids = list(dict.fromkeys(which))
-            return self._write(lambda _: _updates(ids, change, None), key)
+            allowed = self._within(partition)
+            return self._write(lambda _: _updates(ids, change, allowed), key)
         condition = checked_condition(which, self.settings.fields)
         return self._write(
             lambda collection: _updates(_matching(collection, condition), change, condition), key
         )
+
+    def _within(self, partition: str | None) -> Condition | None:
+        filter = within_partition(None, partition)
+        return None if filter is None else checked_condition(filter, self.settings.fields)
 
     def written_under(self, key: WriteKey) -> Written | None:
         """What was acknowledged under a key in the last day. Raises IdempotencyMismatchError."""
@@ -401,9 +411,11 @@ class WrittenCollection:
         )
 
 
-def _deletions(ids: Sequence[str]) -> Iterable[tuple[Sequence[str], Operation]]:
+def _deletions(
+    ids: Sequence[str], condition: Condition | None = None
+) -> Iterable[tuple[Sequence[str], Operation]]:
     for some in _groups(ids, DOCUMENTS_AT_ONCE):
-        yield some, Delete(_packed(some))
+        yield some, Delete(_packed(some), condition)
 
 
 def _updates(

@@ -15,6 +15,7 @@ import orjson
 from tercet.cluster.shards.placement import Placement
 from tercet.index.candidates import Document
 from tercet.index.documents.id_register import IdRegister
+from tercet.index.documents.partitions import placed_by
 from tercet.index.documents.store import encode_document
 
 BLOCK_DOCUMENTS = 4_096
@@ -47,6 +48,8 @@ def blocks_of(
     placement: Placement,
     most: int = BLOCK_DOCUMENTS,
     size_bytes: int = BLOCK_BYTES,
+    *,
+    partitioned: bool = False,
 ) -> Iterator[Block]:
     """Documents divided among the shards, in blocks of at most so many documents, and about so many bytes.
 
@@ -57,7 +60,7 @@ def blocks_of(
     for document in documents:
         id, content = encode_document(document)
         ids.add([id])
-        shard = placement.shard_of(document.id)
+        shard = placement.shard_of(placed_by(document, partitioned=partitioned))
         block = filling[shard]
         block.lines.append(b'{"id":' + orjson.dumps(document.id) + b"," + content[1:])
         block.size_bytes += len(block.lines[-1])

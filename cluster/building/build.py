@@ -122,7 +122,8 @@ class _Sharded:
         begun = found_work(folder) or begin_work(folder, self._settings(present), mark)
         reader = self._reader(begun.settings)
         done = {each.path for each in folder.list(PARTS)}
-        cuts = list(self._cut(reader, folder, done | {each.path for each in folder.list(BLOCKS)}))
+        there = done | {each.path for each in folder.list(BLOCKS)}
+        cuts = list(self._cut(reader, folder, there, partitioned=begun.settings.partitioned))
         if not cuts:
             raise reader.no_documents()
         self._total = sum(cut.documents for cut in cuts)
@@ -157,12 +158,15 @@ class _Sharded:
             fields=settings.fields,
             reading=self._build.reading,
             guessed=self._build.guessed,
+            partitioned=settings.partitioned,
             tokenizer=self._encoder.tokenizer,
         )
 
-    def _cut(self, reader: DocumentReader, folder: ObjectStore, there: set[str]) -> Iterator[_Cut]:
+    def _cut(
+        self, reader: DocumentReader, folder: ObjectStore, there: set[str], *, partitioned: bool
+    ) -> Iterator[_Cut]:
         """Puts the source's documents on the store, in blocks, but for those that are there or encoded."""
-        for block in blocks_of(reader, self._placement):
+        for block in blocks_of(reader, self._placement, partitioned=partitioned):
             name = block.name
             if not there & {block_path(name), part_path(name)}:
                 agreed(folder, block_path(name), block.content)

@@ -26,6 +26,7 @@ from tercet.index.catalog.manifest import FileEntry, SegmentEntry, segment_of_re
 from tercet.index.catalog.records import Record
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.dense.kinds import DenseKind
+from tercet.index.documents.partitions import placing_keys
 from tercet.index.files.scratch import scratch_folder
 from tercet.index.segments.deletes import read_deletes, write_deletes
 from tercet.index.segments.parts import rows_in_parts
@@ -144,8 +145,9 @@ class Splitter:
 
     def _shards_of(self, segment: Segment) -> Int64:
         """The new shard of each row, int64[N]."""
-        ids = segment.documents.ids.take(np.arange(len(segment)))
-        return self._work.placement.shards_of([id.decode() for id in ids])
+        partitioned = self._work.settings.partitioned
+        keys = placing_keys(segment.documents.ids, segment.columns, partitioned=partitioned)
+        return self._work.placement.shards_of([key.decode() for key in keys])
 
     def _divided(self, source: Source, segment: Segment, shards: Int64) -> Split:
         entries = (self._written(source, segment, shards, number) for number in range(len(self._work.shards)))

@@ -16,6 +16,7 @@ from tercet.cluster.router.catalog import ShardedStatistics
 from tercet.cluster.router.collection import KnownCollection
 from tercet.cluster.router.descriptions import described
 from tercet.cluster.router.followed_map import FollowedMap
+from tercet.cluster.router.partitions import shards_allowed
 from tercet.cluster.router.shard_parts import MisplacedShardError
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.router.snapshot import ShardedSnapshot
@@ -290,7 +291,9 @@ class ShardedCollections:
         if names is None:
             names = await self._look(how.deadline, shards.aliases.collections_of, name, how.deadline)
         known, fan_out = await described(shards, names[0] if len(names) == 1 else name, how)
-        view, description = View(known, fan_out), known.description
+        description = known.description
+        allowed = shards_allowed(how.filter, description.settings, shards.placement)
+        view = View(known, fan_out, allowed)
         if how.snapshot is not None:
             await on_loop(view.find(how.snapshot))
 
@@ -309,6 +312,7 @@ class ShardedCollections:
                 how.deadline,
                 several=len(names) > 1,
                 newer=newer,
+                within=how.filter,
             ),
             description.defaults if defaults else None,
             description.effort if effort else None,

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import orjson
 
 from tercet.cluster.router.pages import ShardedPages, value_key
+from tercet.cluster.router.partitions import shards_allowed
 from tercet.cluster.router.stored_json import document_from, stored_from
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
@@ -76,11 +77,14 @@ class ShardedDocuments:
         *,
         several: bool = False,
         newer: Newer = lambda: None,
+        within: Filter | None = None,
     ) -> None:
         """settings: with the name that shards are asked for. deadline: for all answers. several: it is an
-        alias of several collections. newer: waits for the shards of a newer map.
+        alias of several collections. newer: waits for the shards of a newer map. within: a filter; what it
+        does not allow need not be found by its id.
         """
         self._newer = newer
+        self._within = within
         self.settings = settings
         self._fleet = fleet
         self._placement = placement
@@ -100,22 +104,17 @@ class ShardedDocuments:
         found = self._one(id, {})
         if found is None:
             return None
-        with reading(self._name_of(id)):
-            return document_from(found)
+        shard, record = found
+        with reading(self._fleet.clients[shard].name):
+            return document_from(record)
 
     @_at_newer_shards
     def get_all(self, ids: Sequence[str]) -> list[list[Document]]:
         """The stored documents of each id: one at most of each collection."""
-        possible = [id for id in ids if is_id(id)]
-        asked: dict[int, list[str]] = {}
-        for id, shard in zip(possible, self._placement.shards_of(possible).tolist(), strict=True):
-            asked.setdefault(shard, []).append(id)
-        answers = self._fleet.require({shard: self._getting(own) for shard, own in asked.items()})
         found: dict[str, list[Document]] = {}
-        for shard, answer in answers.items():
-            with reading(self._fleet.clients[shard].name):
-                for document in map(document_from, answer["documents"]):
-                    found.setdefault(document.id, []).append(document)
+        for documents in self._found(ids, self._within).values():
+            for document in documents:
+                found.setdefault(document.id, []).append(document)
         return [found.get(id, []) for id in ids]
 
     @_at_newer_shards
@@ -123,10 +122,12 @@ class ShardedDocuments:
         """How many documents a filter over declared fields allows; all of them without one."""
         body = {} if filter is None else {"filter": tree_of(filter)}
         path = f"{self._path}/count"
-        answers = self._fleet.all(lambda shard: shard.json("POST", path, body, deadline=self._deadline))
+        asks = dict.fromkeys(
+            self._allowed(filter), lambda shard: shard.json("POST", path, body, deadline=self._deadline)
+        )
         total = 0
-        for shard, answer in zip(self._fleet.clients, answers, strict=True):
-            with reading(shard.name):
+        for shard, answer in self._fleet.require(asks).items():
+            with reading(self._fleet.clients[shard].name):
                 total += int(answer["count"])
         return total
 
@@ -136,7 +137,7 @@ class ShardedDocuments:
     ) -> list[Document]:
         """Up to `limit` documents in order of their ids' UTF-8 bytes: see `StoredDocuments.page`."""
         begin = after if after_collection is None else orjson.dumps([after, after_collection]).decode()
-        return self._pages.merged(self._query(filter), begin, limit, _id_of)
+        return self._pages.merged(self._query(filter), begin, limit, _id_of, self._allowed(filter))
 
     @_at_newer_shards
     def ordered_page(
@@ -154,7 +155,7 @@ class ShardedDocuments:
         def key(document: Document) -> tuple[Any, ...]:
             return *value_key(self._value(document, order), descending=order.descending), _id_of(document)
 
-        found = self._pages.merged(query, begin, limit, key)
+        found = self._pages.merged(query, begin, limit, key, self._allowed(filter))
         return [
             ReadDocument(
                 Place(self._value(document, order), _id_of(document), document.collection), 0, 0, document
@@ -176,10 +177,10 @@ class ShardedDocuments:
         found = self._one(id, {"representations": "true", "encoding": "base64"})
         if found is None:
             return None
-        with reading(self._name_of(id)):
-            document, stored = document_from(found), stored_from(found, self.settings)
-            shards = len(self._fleet)
-            position = Positions.alone(self._placement.shard_of(id), int(stored.position), shards)
+        shard, record = found
+        with reading(self._fleet.clients[shard].name):
+            document, stored = document_from(record), stored_from(record, self.settings)
+            position = Positions.alone(shard, int(stored.position), len(self._fleet))
         return document, replace(stored, position=str(position))
 
     def _go_on(self) -> bool:
@@ -191,28 +192,53 @@ class ShardedDocuments:
         self._pages = ShardedPages(self._fleet, self._path, self._deadline)
         return True
 
-    def _one(self, id: str, query: Mapping[str, str]) -> Any:
-        """What the shard of an id answers of its document; None where it is not there."""
-        if not is_id(id):
-            return None
-        path = f"{self._path}/{quote(id, safe='')}"
-        try:
-            return self._fleet.one(
-                self._placement.shard_of(id),
-                lambda shard: shard.json("GET", path, query=query, deadline=self._deadline),
-            )
-        except DocumentNotFoundError:
-            return None
+    def _one(self, id: str, query: Mapping[str, str]) -> tuple[int, Any] | None:
+        """The shard that has the document of an id, and what it answers of it; None where none has it."""
+        path, failures = f"{self._path}/{quote(id, safe='')}", list[Exception]()
+        asks = dict.fromkeys(
+            self._by_shard([id], self._within),
+            lambda shard: shard.json("GET", path, query=query, deadline=self._deadline),
+        )
+        for shard, found in self._fleet.outcomes(asks).items():
+            if not isinstance(found, Exception):
+                return shard, found
+            if not isinstance(found, DocumentNotFoundError):
+                failures.append(found)
+        if failures:
+            raise failures[0]
+        return None
+
+    def _found(self, ids: Sequence[str], within: Filter | None = None) -> dict[int, list[Document]]:
+        """The stored documents of some ids that each shard has, at least those that a filter allows."""
+        asked = self._by_shard(ids, within)
+        answers = self._fleet.require({shard: self._getting(own) for shard, own in asked.items()})
+        found: dict[int, list[Document]] = {}
+        for shard, answer in answers.items():
+            with reading(self._fleet.clients[shard].name):
+                found[shard] = list(map(document_from, answer["documents"]))
+        return found
+
+    def _by_shard(self, ids: Sequence[str], within: Filter | None) -> dict[int, list[str]]:
+        """The ids of which each shard may have documents that a filter allows: of a partitioned collection
+        any of them.
+        """
+        possible = [id for id in ids if is_id(id)]
+        if self.settings.partitioned:
+            return dict.fromkeys(self._allowed(within), possible) if possible else {}
+        own: dict[int, list[str]] = {}
+        for id, shard in zip(possible, self._placement.shards_of(possible).tolist(), strict=True):
+            own.setdefault(shard, []).append(id)
+        return own
+
+    def _allowed(self, filter: Filter | None) -> Sequence[int]:
+        """The shards that may have documents which a filter allows."""
+        return shards_allowed(filter, self.settings, self._placement)
 
     def _getting(self, ids: Sequence[str]) -> Ask[Any]:
         async def ask(shard: ShardClient) -> Any:
             return await shard.json("POST", f"{self._path}/get", {"ids": ids}, deadline=self._deadline)
 
         return ask
-
-    def _name_of(self, id: str) -> str:
-        """What the shard of a document is called."""
-        return self._fleet.clients[self._placement.shard_of(id)].name
 
     def _query(self, filter: Filter | None) -> dict[str, str]:
         """That of a list of the documents that a filter allows; shards hold it against their fields."""

@@ -19,7 +19,7 @@ async def facets(view: View, wanted: Mapping[str, int], filter: Filter | None) -
     fields = view.known.description.settings.fields
     counts: dict[int, dict[str, FieldCounts]] = {}
     first = [WantedValues(field, FIRST_VALUES + limit, 1, NO_NAMES) for field, limit in wanted.items()]
-    asked: list[list[WantedValues]] = [first] * len(view.fan_out)
+    asked: list[list[WantedValues]] = view.of_searched(first, [])
     for left in reversed(range(ROUNDS)):
         await _ask(view, asked, filter, counts)
         shards = [shard for shard in sorted(counts) if not view.fan_out.is_lost(shard)]

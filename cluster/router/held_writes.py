@@ -31,28 +31,28 @@ class HeldWrites:
         self._renew = renew
         self._until = min(deadline.moment, time.monotonic() + LONGEST_WAIT_SECONDS)
 
-    def of_ids(
+    def of_keys(
         self,
-        ids: Sequence[str],
+        keys: Sequence[str],
         places: Callable[[Sequence[str]], Int64],
         attempt: Callable[[Int64], ShardedWritten],
         *,
         holds: bool = True,
     ) -> ShardedWritten:
-        """What is done to documents by their ids; only those that were refused come again, so that nothing
-        is written over what others wrote meanwhile.
+        """What is done to documents that are placed by keys; only those that were refused come again, so that
+        nothing is written over what others wrote meanwhile.
 
-        places: the shard of each id; attempt: writes rows of these, int64[R]; holds: whether the write means
+        places: the shard of each key; attempt: writes rows of these, int64[R]; holds: whether the write means
         the same at other shards.
         """
-        rows, done, pause_seconds = np.arange(len(ids)), 0, FIRST_PAUSE_SECONDS
+        rows, done, pause_seconds = np.arange(len(keys)), 0, FIRST_PAUSE_SECONDS
         while True:
             try:
                 written = attempt(rows)
                 return replace(written, documents=written.documents + done)
             except FencedPartsError as fenced:
                 done += fenced.documents
-                rows = rows[np.isin(places(ids)[rows], sorted(fenced.shards))]
+                rows = rows[np.isin(places(keys)[rows], sorted(fenced.shards))]
                 pause_seconds = self._wait(fenced, pause_seconds, holds=holds)
 
     def whole(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -34,17 +34,18 @@ class ShardedPages:
         self._deadline = deadline
 
     def merged(
-        self, query: Mapping[str, str], after: str | None, limit: int, key: OrderKey
+        self, query: Mapping[str, str], after: str | None, limit: int, key: OrderKey, shards: Sequence[int]
     ) -> list[Document]:
-        """Up to `limit` documents of all shards in order, from the first that follows `after` on.
+        """Up to `limit` documents of some shards in order, from the first that follows `after` on.
 
-        query: of the lists, without `limit` and `after`; key: by which they are in order.
+        query: of the lists, without `limit` and `after`; key: by which they are in order; shards: their
+        numbers.
         """
-        share = math.ceil(SPARE * limit / len(self._fleet)) + SPARE_DOCUMENTS
+        share = math.ceil(SPARE * limit / len(shards)) + SPARE_DOCUMENTS
         asked = {**query, "limit": str(min(limit, share, LARGEST_PAGE))}
         first = asked if after is None else {**asked, "after": after}
-        answers = self._fleet.all(lambda shard: self._page(shard, first))
-        lists = [self._documents(shard, asked, answer) for shard, answer in enumerate(answers)]
+        answers = self._fleet.require(dict.fromkeys(shards, lambda shard: self._page(shard, first)))
+        lists = [self._documents(shard, asked, answer) for shard, answer in answers.items()]
         return list(islice(heapq.merge(*lists, key=key), limit))
 
     def _documents(self, shard: int, query: Mapping[str, str], answer: Any) -> Iterator[Document]:

@@ -107,7 +107,7 @@ async def _begun(view: View, body: bytes) -> list[Begun | None]:
         view.fix(shard, begun.at)
         return begun
 
-    begun = await view.read("candidates", [body] * len(view.fan_out), read, fixes=True)
+    begun = await view.read("candidates", view.of_searched(body, None), read, fixes=True)
     if others:
         raise _changed(view, others)
     return begun
@@ -226,5 +226,6 @@ async def _hits(
             document = Document(id, "") if detail.content is None else decode_document(id, detail.content)
         if part.collections is not None:
             document = replace(document, collection=part.collections[row])
+        view.places[id, document.collection] = shard
         hits.append(Hit(document, total, scores, detail.window))
     return hits

@@ -24,7 +24,7 @@ from tercet.index.search.explanation import Explanation
 from tercet.index.search.query import check_facets, check_lexical
 from tercet.index.search.snapshot_query import SnapshotQuery, check_snapshot_query
 from tercet.index.segments.stored import StoredQuery
-from tercet.models.representations import Float32, Float64, Int32, Representations, SparseRows
+from tercet.models.representations import Float32, Float64, Int32, Int64, Representations, SparseRows
 from tercet.service.exceptions import ShardUnavailableError
 from tercet.service.load.deadlines import Deadline
 from tercet.service.shard.codec import decode, encode
@@ -80,10 +80,11 @@ class ShardedSnapshot(ShardedDocuments):
         *,
         several: bool,
         newer: Newer = lambda: None,
+        within: Filter | None = None,
     ) -> None:
-        """several: it is an alias of several collections. newer: as of `ShardedDocuments`."""
+        """several: it is an alias of several collections. newer, within: as of `ShardedDocuments`."""
         settings = view.known.description.settings
-        super().__init__(fleet, placement, settings, deadline, several=several, newer=newer)
+        super().__init__(fleet, placement, settings, deadline, several=several, newer=newer, within=within)
         self._view = view
         self.idf = ShardedIdf(view, fleet.loop) if self.settings.lexical == "idf" else None
 
@@ -229,7 +230,7 @@ class ShardedSnapshot(ShardedDocuments):
         asked: the request for some of them; read: takes those of so many documents from an answer.
         """
         count = len(self._fleet)
-        places = self._placement.shards_of(names.ids)
+        places = self._places(names)
         numbers = [np.flatnonzero(places == shard).tolist() for shard in range(count)]
         bodies = [encode(asked(names.take(own))) if own else None for own in numbers]
         told = self._fleet.loop.run(
@@ -245,6 +246,16 @@ class ShardedSnapshot(ShardedDocuments):
             if found is not None:
                 answers |= zip(own, found, strict=True)
         return answers
+
+    def _places(self, names: DocumentNames) -> Int64:
+        """The shard of each document, int64[N]; the first of one that is nowhere, which says so."""
+        if not self.settings.partitioned:
+            return self._placement.shards_of(names.ids)
+        known, collections = self._view.places, names.collections or [None] * len(names.ids)
+        named = list(zip(names.ids, collections, strict=True))
+        found = self._found([id for id, collection in named if (id, collection) not in known])
+        there = {document.id: shard for shard, documents in found.items() for document in documents}
+        return np.array([known.get(name, there.get(name[0], 0)) for name in named], np.int64)
 
     def _fixed(self) -> View:
         if not self._view.is_fixed:

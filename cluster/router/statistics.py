@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -20,6 +20,7 @@ from tercet.service.shard.records import CountChange, ShardState, TermReport
 MOST_WORDS = 100_000  # whose counts are kept
 WORDS_AGAIN = 256  # that are asked for again with what changed, those that were asked for last
 VERSIONS = ","  # between those of shards
+UNSEARCHED = "*"  # in the place of that of a shard which is not searched
 FRESH_SECONDS = 1.0  # so old what is known of terms may be
 KEPT = 8  # that searches went by: of 250,000 terms each takes 4 MB
 
@@ -136,9 +137,12 @@ class Statistics:
             self._kept.popitem(last=False)
 
 
-def version_of(shards: Sequence[ShardState | None]) -> str:
-    """The names of all states for people."""
-    return VERSIONS.join("" if shard is None else shard.version for shard in shards)
+def version_of(shards: Sequence[ShardState | None], searched: Container[int] | None = None) -> str:
+    """The names of all states for people. searched: the numbers of the shards that are, by default all."""
+    return VERSIONS.join(
+        UNSEARCHED if searched is not None and number not in searched else shard.version if shard else ""
+        for number, shard in enumerate(shards)
+    )
 
 
 def documents_of(shards: Sequence[ShardState | None]) -> int:

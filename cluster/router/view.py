@@ -26,6 +26,7 @@ from tercet.service.shard.records import ShardState, StatisticsRequest, TermRepo
 OF_TERMS = "/"  # in a version, before that of terms where it is another
 
 Answer = TypeVar("Answer")
+Request = TypeVar("Request")
 
 
 class View:
@@ -33,9 +34,12 @@ class View:
     all weights are by what was known of terms at one moment. Use from the event loop, but for the properties.
     """
 
-    def __init__(self, known: KnownCollection, fan_out: FanOut) -> None:
+    def __init__(self, known: KnownCollection, fan_out: FanOut, shards: Collection[int]) -> None:
+        """shards: the numbers of those that are searched."""
         self.known = known
         self.fan_out = fan_out
+        self.places: dict[tuple[str, str | None], int] = {}  # the shards of hits, by id and collection
+        self._searched = shards
         self._shards: list[ShardState | None] = [None] * len(fan_out)
         self._terms: KnownTerms | None = None
         self._has_asked = False  # what shards know of terms
@@ -44,9 +48,9 @@ class View:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the states are fixed, of all shards that are not lost."""
+        """Whether the states are fixed, of all shards that are searched and not lost."""
         return all(
-            shard is not None or self.fan_out.is_lost(number) for number, shard in enumerate(self._shards)
+            self._shards[number] is not None or self.fan_out.is_lost(number) for number in self._searched
         )
 
     @property
@@ -57,14 +61,14 @@ class View:
     @property
     def version(self) -> str:
         """The names of all states, also of those at which terms were counted where these are others."""
-        version, terms = version_of(self._shards), self._terms
+        version, terms = version_of(self._shards, self._searched), self._terms
         if terms is None or not self.known.goes_by_terms or terms.version == version:
             return version
         return f"{version}{OF_TERMS}{terms.version}"
 
     @property
     def documents(self) -> int:
-        """How many all shards have."""
+        """How many those shards have that are searched."""
         return documents_of(self._shards)
 
     def fix(self, shard: int, at: ShardState) -> None:
@@ -75,7 +79,7 @@ class View:
     async def told(self) -> None:
         """Asks shards for their states, where these are not fixed yet."""
         if not self.is_fixed:
-            await self._ask_states(range(len(self._shards)))
+            await self._ask_states(self._searched)
 
     async def find(self, version: str) -> None:
         """Fixes the states at a version, as far as servers of the shards have it."""
@@ -83,7 +87,7 @@ class View:
         wanted = documents.split(VERSIONS)
         if len(wanted) != len(self._shards):
             return
-        others: Collection[int] = range(len(wanted))
+        others = self._searched
         while others:
             for shard in others:
                 self._shards[shard] = None
@@ -94,6 +98,10 @@ class View:
                 if at is not None and at.version != wanted[shard] and self.fan_out.turn_away(shard)
             ]
         self._terms = self.known.statistics.at(terms or documents)
+
+    def of_searched(self, request: Request, nothing: Request) -> list[Request]:
+        """The same request to each shard that is searched, and nothing to the others."""
+        return [request if shard in self._searched else nothing for shard in range(len(self._shards))]
 
     async def read(
         self,

@@ -8,7 +8,9 @@ repeat completes it, since each shard knows the key, and one of them is asked fi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +21,7 @@ from tercet.cluster.router.bodies import body_of
 from tercet.cluster.router.collection import KnownCollection
 from tercet.cluster.router.held_writes import HeldWrites
 from tercet.cluster.router.partial_writes import FencedPartsError, Part, ShardedWritten, failure_of_parts
+from tercet.cluster.router.partitions import shards_allowed
 from tercet.cluster.router.positions import require_numbers
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.shards.client import ShardClient
@@ -30,12 +33,13 @@ from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.filters import Filter, tree_of
 from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.partitions import placed_by, within_partition
 from tercet.index.errors import CollectionFencedError, CollectionNotFoundError
 from tercet.index.live.records import WriteKey
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Int64, Representations
 from tercet.service.answers.binary import MEDIA_TYPE
-from tercet.service.exceptions import OverloadedError, RequestTooLargeError, ShardError
+from tercet.service.exceptions import OverloadedError, RequestTooLargeError, ShardError, ShardWriteError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
 from tercet.service.remote.transport import JSON, NO_HEADERS, Headers
 from tercet.service.shard.messages import COLLECTIONS
@@ -85,13 +89,15 @@ class ShardedWriter:
     ) -> ShardedWritten:
         """Adds or replaces documents. if_position: each document is held against the number of its shard.
 
-        Raises RequestTooLargeError where a shard's part is larger than it takes; then nothing is written.
+        Raises RequestTooLargeError where a shard's part is larger than it takes, PartitionConflictError where
+        an id is in another partition; then nothing is written.
         """
-        ids = [document.id for document in documents]
+        partitioned = self.settings.partitioned
+        keys = [placed_by(document, partitioned=partitioned) for document in documents]
 
         def attempt(rows: Int64) -> ShardedWritten:
             self._require_numbers(if_position)
-            placed, bodies = self._places(ids)[rows], dict[int, bytes]()
+            placed, bodies = self._places(keys)[rows], dict[int, bytes]()
             for shard in np.unique(placed).tolist():
                 metadata = {"fingerprint": self.settings.fingerprint}
                 if key is not None:
@@ -114,15 +120,16 @@ class ShardedWriter:
                 )
                 for shard, body in bodies.items()
             }
-            return self._written(asks, key, tokens)
+            with self._claimed_elsewhere([documents[row].id for row in rows.tolist()], placed):
+                return self._written(asks, key, tokens)
 
-        return self._held.of_ids(ids, self._places, attempt, holds=if_position is None)
+        return self._held.of_keys(keys, self._places, attempt, holds=if_position is None)
 
-    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> ShardedWritten:
-        """Removes documents; ids that are not there count nothing and are no error."""
-        return self._held.of_ids(
-            ids, self._places, lambda rows: self._changed("delete", self._of_ids(ids, rows), key)
-        )
+    def delete(
+        self, ids: Sequence[str], *, partition: str | None = None, key: WriteKey | None = None
+    ) -> ShardedWritten:
+        """Removes documents; ids that are not there, or are in another partition, count nothing."""
+        return self._by_ids(ids, partition, lambda chosen: self._changed("delete", chosen, key), adds=True)
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> ShardedWritten:
         """Removes the documents that a filter over declared fields allows."""
@@ -134,10 +141,11 @@ class ShardedWriter:
         metadata: Mapping[str, Any],
         *,
         merge: bool = False,
+        partition: str | None = None,
         key: WriteKey | None = None,
     ) -> ShardedWritten:
-        """Changes the metadata of documents of these ids, or of those that a filter over declared fields
-        allows.
+        """Changes the metadata of documents of these ids, as far as they are in a partition where one is
+        given, or of those that a filter over declared fields allows.
         """
 
         def attempt(chosen: Mapping[int, dict[str, Any]]) -> ShardedWritten:
@@ -146,7 +154,7 @@ class ShardedWriter:
 
         if isinstance(which, Filter):
             return self._held.whole(lambda: attempt(self._of_filter(which)))
-        return self._held.of_ids(which, self._places, lambda rows: attempt(self._of_ids(which, rows)))
+        return self._by_ids(which, partition, attempt)
 
     def patch(
         self,
@@ -162,7 +170,7 @@ class ShardedWriter:
 
         def attempt() -> ShardedWritten:
             self._require_numbers(if_position)
-            shard = self._shards.placement.shard_of(id)
+            shard = self._shard_of(id)
             body: dict[str, Any] = {"metadata": metadata, "merge": merge}
             if if_position is not None:
                 body["if_position"] = if_position.numbers[shard]
@@ -210,21 +218,105 @@ class ShardedWriter:
             self._look()
         self._shards, self._collection = self._newest()
 
-    def _places(self, ids: Sequence[str]) -> Int64:
-        """The shard of each id, int64[N]."""
-        return self._shards.placement.shards_of(ids)
+    def _places(self, keys: Sequence[str]) -> Int64:
+        """The shard of each key that a document is placed by, int64[N]."""
+        return self._shards.placement.shards_of(keys)
 
-    def _of_ids(self, ids: Sequence[str], rows: Int64) -> dict[int, dict[str, Any]]:
-        """What shards are sent to choose documents by: of each its own ids, of rows of these."""
-        own: dict[int, dict[str, Any]] = {}
-        for row, shard in zip(rows.tolist(), self._places(ids)[rows].tolist(), strict=True):
-            own.setdefault(shard, {"ids": []})["ids"].append(ids[row])
-        return own
+    def _shard_of(self, id: str) -> int:
+        """The shard of a document: of a partitioned collection the one that has it, if any does."""
+        if not self.settings.partitioned:
+            return self._shards.placement.shard_of(id)
+        path, body = f"{self._path}/documents/get", {"ids": [id]}
+        answers = self._fleet.outcomes(
+            dict.fromkeys(
+                range(len(self._fleet)),
+                lambda shard: shard.json("POST", path, body, deadline=self._deadline),
+            )
+        )
+        failures = [answer for answer in answers.values() if isinstance(answer, Exception)]
+        for shard, answer in answers.items():
+            if not isinstance(answer, Exception) and answer["documents"]:
+                return shard
+        if failures:
+            raise failures[0]
+        return self._shards.placement.shard_of(id)
+
+    @contextmanager
+    def _claimed_elsewhere(self, ids: Sequence[str], placed: Int64) -> Iterator[None]:
+        """Within it, shards of a partitioned collection put no documents of the ids that others get. placed:
+        int64[N], the shard of each. Raises PartitionConflictError where a shard has such an id,
+        FencedPartsError as a put.
+        """
+        elsewhere = {
+            shard: [ids[row] for row in np.flatnonzero(placed != shard).tolist()]
+            for shard in range(len(self._fleet) if self.settings.partitioned else 0)
+        }
+        path, owner = f"{COLLECTIONS}/{self.settings.name}/claims", secrets.token_hex(8)
+
+        def claiming(ids: list[str], *, ends: bool) -> Ask[None]:
+            async def ask(shard: ShardClient) -> None:
+                body = {"ids": ids, "owner": owner, "ends": ends}
+                await shard.json("POST", path, body, deadline=self._deadline)
+
+            return ask
+
+        def failures(*, ends: bool) -> list[Exception]:
+            asks = {shard: claiming(ids, ends=ends) for shard, ids in elsewhere.items() if ids}
+            outcomes = self._fleet.outcomes(asks).values()
+            return [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+
+        is_unknown = False
+        try:
+            if failed := failures(ends=False):
+                fenced = [each for each in failed if isinstance(each, CollectionFencedError)]
+                if len(fenced) == len(failed):
+                    raise FencedPartsError(failed[0], 0, frozenset(placed.tolist()))
+                raise next(each for each in failed if each not in fenced)
+            yield
+        except ShardWriteError:  # a part may be made later, so the claims end by themselves
+            is_unknown = True
+            raise
+        finally:
+            if not is_unknown:
+                failures(ends=True)
+
+    def _by_ids(
+        self,
+        ids: Sequence[str],
+        partition: str | None,
+        attempt: Callable[[Mapping[int, dict[str, Any]]], ShardedWritten],
+        *,
+        adds: bool = False,
+    ) -> ShardedWritten:
+        """What is done to documents by their ids. attempt: is given what each shard is sent to choose them by:
+        its own ids, or of a partitioned collection all, where it may have some. adds: as of `HeldWrites.whole`.
+        """
+        allowed = {} if partition is None else {"partition": partition}
+        if self.settings.partitioned:
+
+            def everywhere() -> ShardedWritten:
+                shards = self._allowed(within_partition(None, partition))
+                return attempt({shard: {"ids": list(ids), **allowed} for shard in shards})
+
+            return self._held.whole(everywhere, adds=adds)
+
+        def own(rows: Int64) -> ShardedWritten:
+            chosen: dict[int, dict[str, Any]] = {}
+            for row, shard in zip(rows.tolist(), self._places(ids)[rows].tolist(), strict=True):
+                chosen.setdefault(shard, {"ids": [], **allowed})["ids"].append(ids[row])
+            return attempt(chosen)
+
+        return self._held.of_keys(ids, self._places, own)
 
     def _of_filter(self, filter: Filter) -> dict[int, dict[str, Any]]:
-        """The same of a filter, which all are sent, and hold against the fields that are declared by now."""
+        """The same of a filter, which all are sent that may have such documents, and hold against the fields
+        that are declared by now.
+        """
         tree = tree_of(filter)
-        return {shard: {"filter": tree} for shard in range(len(self._fleet))}
+        return {shard: {"filter": tree} for shard in self._allowed(filter)}
+
+    def _allowed(self, filter: Filter | None) -> Sequence[int]:
+        return shards_allowed(filter, self.settings, self._shards.placement)
 
     def _changed(
         self, verb: str, bodies: Mapping[int, dict[str, Any]], key: WriteKey | None

@@ -15,8 +15,9 @@ from tercet.models.representations import Int64
 
 @dataclass(frozen=True)
 class Placement:
-    """The documents of so many shards. owners: the shard of each bucket, BUCKETS of them; None in a map of an
-    older release, where the hash of an id modulo the number of shards is its shard.
+    """The documents of so many shards, by the keys that they are placed by, which are ids or partitions.
+    owners: the shard of each bucket, BUCKETS of them; None in a map of an older release, where the hash of a
+    key modulo the number of shards is its shard.
     """
 
     shards: int
@@ -37,13 +38,13 @@ class Placement:
             raise ValueError(f"each of {BUCKETS} buckets is of one shard")
         return Placement(len(buckets), tuple(owned.argmax(axis=0).tolist()))
 
-    def shard_of(self, id: str) -> int:
-        """The shard of a document's id: 0 up to `shards` - 1."""
-        return int(self.shards_of([id])[0])
+    def shard_of(self, key: str) -> int:
+        """The shard of a key: 0 up to `shards` - 1."""
+        return int(self.shards_of([key])[0])
 
-    def shards_of(self, ids: Sequence[str]) -> Int64:
-        """The shard of each of many ids: int64[N]."""
-        encoded = (id.encode() for id in ids)
+    def shards_of(self, keys: Sequence[str]) -> Int64:
+        """The shard of each of many keys: int64[N]."""
+        encoded = (key.encode(errors="surrogatepass") for key in keys)
         if self.owners is None:
             return (hashes_of(encoded) % np.uint64(self.shards)).astype(np.int64)
         return self._owners[buckets_of(encoded)]

@@ -29,6 +29,7 @@ SHARED = (
     "bm25",
     "bm25_language",
     "window",
+    "partitioned",
 )
 
 

@@ -1,4 +1,5 @@
-"""Virtual buckets of documents: a fixed number, by a hash of the id. Each shard of a collection owns some.
+"""Virtual buckets of documents: a fixed number, by a hash of the key that a document is placed by, its id or
+its partition. Each shard of a collection owns some.
 
 Another number of shards moves buckets between them. The bucket of a document never changes, so whatever
 bucket stays moves no document.
@@ -22,14 +23,14 @@ Ranges = tuple[tuple[int, int], ...]
 """Buckets: each range from its first up to, and without, its second number; ascending, apart."""
 
 
-def hashes_of(ids: Iterable[bytes]) -> npt.NDArray[np.uint64]:
-    """uint64[N], of ids in UTF-8: the first 8 bytes of BLAKE2b, little-endian."""
-    return np.frombuffer(b"".join(blake2b(id, digest_size=HASH_BYTES).digest() for id in ids), "<u8")
+def hashes_of(keys: Iterable[bytes]) -> npt.NDArray[np.uint64]:
+    """uint64[N], of keys in UTF-8: the first 8 bytes of BLAKE2b, little-endian."""
+    return np.frombuffer(b"".join(blake2b(key, digest_size=HASH_BYTES).digest() for key in keys), "<u8")
 
 
-def buckets_of(ids: Iterable[bytes]) -> Int64:
-    """The bucket of each id, int64[N]."""
-    return (hashes_of(ids) % np.uint64(BUCKETS)).astype(np.int64)
+def buckets_of(keys: Iterable[bytes]) -> Int64:
+    """The bucket of each key, int64[N]."""
+    return (hashes_of(keys) % np.uint64(BUCKETS)).astype(np.int64)
 
 
 def ranges_of(owned: Bool) -> Ranges:

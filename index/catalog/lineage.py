@@ -60,12 +60,12 @@ class ShardPart:
         place = json.dumps([self.number, self.of, self.buckets])
         return sha256(place.encode()).hexdigest()[:TAG_DIGITS]
 
-    def holds(self, ids: Sequence[bytes]) -> Bool:
-        """Whether the documents of ids, in UTF-8, are of its buckets: bool[N]."""
+    def holds(self, keys: Sequence[bytes]) -> Bool:
+        """Whether documents that are placed by these keys, in UTF-8, are of its buckets: bool[N]."""
         if self.buckets is None:
-            held: Bool = hashes_of(ids) % np.uint64(self.of) == self.number
+            held: Bool = hashes_of(keys) % np.uint64(self.of) == self.number
         else:
-            held = owned_in(self.buckets)[buckets_of(ids)]
+            held = owned_in(self.buckets)[buckets_of(keys)]
         return held
 
     @staticmethod

@@ -16,7 +16,7 @@ from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.codebook import Codebook, sign_codebook
 from tercet.index.dense.kinds import DenseKind, Vectors, collection_kind
-from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.metadata import PARTITION, FieldType
 from tercet.index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError, PositionLostError
 from tercet.index.files.content import json_bytes, missing, open_file
 from tercet.index.files.directory import write_atomically, write_json_atomically
@@ -54,6 +54,7 @@ _UNWRITTEN: Mapping[str, object] = {
     "codebook": None,
     "dense_memory_bytes": None,
     "token_pooling": 1,
+    "partitioned": False,
     "checkpoint": None,
     "title": None,
 }
@@ -77,16 +78,16 @@ class CollectionSettings:
     vocabulary_size is, where the encoder lacks that side, and so does the collection. lexical: whether a
     query's lexical weights are multiplied by the collection's idf (`index/sparse/idf.py`); bm25: whether
     documents have a BM25 side (`index/bm25/`), bm25_language: that of their words; window: how long documents
-    are divided, without it they
-    are cut at the encoder's limit; codebook: of the residual codecs and of sign, which has its own by
-    default, in a file that `collection.json` names by its checksum; token_pooling: how many tokens share one
-    token vector; checkpoint: where the encoder was, which only helps to find it, and title: what people call
-    the collection: settings that differ in nothing else are equal; later_fields: those of `fields` that were
-    declared after the creation, and so are not in `collection.json`; lineage: of which collection this is a
-    copy, None before the first write of one of an older release; dense_memory_bytes: with the dense kind
-    auto, what dense vectors and their graphs may take before lists are built instead, by default half of the
-    memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
-    value.
+    are divided, without it they are cut at the encoder's limit; codebook: of the residual codecs and of sign,
+    which has its own by default, in a file that `collection.json` names by its checksum; token_pooling: how
+    many tokens share one token vector; partitioned: whether documents are placed by their partitions
+    (`index/documents/partitions.py`), whose field is among `fields` then; checkpoint: where the encoder was,
+    which only helps to find it, and title: what people call the collection: settings that differ in nothing
+    else are equal; later_fields: those of `fields` that were declared after the creation, and so are not in
+    `collection.json`; lineage: of which collection this is a copy, None before the first write of one of an
+    older release; dense_memory_bytes: with the dense kind auto, what dense vectors and their graphs may take
+    before lists are built instead, by default half of the memory of the machine that builds. Raises
+    InvalidNameError for a bad name, ValueError for another bad value.
     """
 
     name: str
@@ -106,6 +107,7 @@ class CollectionSettings:
     codebook: Codebook | None = None
     dense_memory_bytes: int | None = None
     token_pooling: int = 1
+    partitioned: bool = False
     checkpoint: str | None = field(default=None, compare=False)
     title: str | None = field(default=None, compare=False)
     later_fields: tuple[str, ...] = field(default=(), compare=False)
@@ -150,8 +152,9 @@ class CollectionSettings:
         if self.token_codec == "sign" and self.codebook is None:  # noqa: S105  # no secret
             object.__setattr__(self, "codebook", sign_codebook(self.colbert_dimension))
         self._check_codebook()
-        if not isinstance(self.bm25, bool):
-            raise ValueError(f"bm25 is {shown(self.bm25)}; use true or false")
+        for name in ("bm25", "partitioned"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is {shown(getattr(self, name))}; use true or false")
         if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
             raise ValueError(f"bm25_language is {shown(self.bm25_language)}, but bm25 is false; make it true")
         if self.adapter is not None and (
@@ -166,6 +169,11 @@ class CollectionSettings:
             check_title(self.title)
         if self.window is not None and not isinstance(self.window, WindowSettings):
             raise ValueError(f"window is {shown(self.window)}; use WindowSettings")
+        if self.partitioned:
+            if self.fields.get(PARTITION, "keyword") != "keyword":
+                raise ValueError(f"partitioned is true, so field {PARTITION!r} is a keyword; leave it out")
+            if PARTITION not in self.fields:
+                object.__setattr__(self, "fields", {**self.fields, PARTITION: "keyword"})
         self._check_fields()
 
     def _check_codebook(self) -> None:
@@ -193,6 +201,11 @@ class CollectionSettings:
                 raise ValueError(
                     f"field {name!r} has type {shown(kind)}; use one of {', '.join(get_args(FieldType))}"
                 )
+
+    @property
+    def own_fields(self) -> dict[str, FieldType]:
+        """Those of `fields` that were asked for: without that of partitions."""
+        return {name: kind for name, kind in self.fields.items() if not self.partitioned or name != PARTITION}
 
     @property
     def first_fields(self) -> list[str]:

@@ -9,6 +9,7 @@ from typing import overload
 from tercet.index.candidates import Document
 from tercet.index.documents.fields import Column, columns_of
 from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.partitions import partition_of
 from tercet.index.documents.store import encode_document
 from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError
 from tercet.index.files.packed_bytes import PackedBytes
@@ -19,7 +20,7 @@ class CheckedDocuments(Sequence[Document]):
     """Documents that keep to the limits of the index and to the types of declared fields.
 
     ids, contents: what is stored of each document. columns: of the declared fields. distinct: whether it is
-    known that no id occurs twice.
+    known that no id occurs twice; partitioned: that each has a partition.
     """
 
     documents: Sequence[Document]
@@ -28,18 +29,25 @@ class CheckedDocuments(Sequence[Document]):
     contents: PackedBytes
     columns: Mapping[str, Column]
     distinct: bool
+    partitioned: bool
 
     @staticmethod
     def of(
-        documents: Sequence[Document], fields: Mapping[str, FieldType], *, distinct: bool = False
+        documents: Sequence[Document],
+        fields: Mapping[str, FieldType],
+        *,
+        distinct: bool = False,
+        partitioned: bool = False,
     ) -> CheckedDocuments:
         """Checks documents against the declared fields. Those that were checked so before are given back.
 
-        distinct: whether ids that occur twice are looked for, too.
+        distinct: whether ids that occur twice are looked for, too; partitioned: and documents without a
+        partition.
         Raises InvalidDocumentError or DuplicateDocumentError, with the index of the first document at fault.
         """
         if isinstance(documents, CheckedDocuments):
-            if documents.fields == fields and (documents.distinct or not distinct):
+            is_checked = documents.distinct >= distinct and documents.partitioned >= partitioned
+            if documents.fields == fields and is_checked:
                 return documents
             documents = documents.documents
         if distinct:
@@ -48,6 +56,8 @@ class CheckedDocuments(Sequence[Document]):
         for index, document in enumerate(documents):
             try:
                 id, content = encode_document(document)
+                if partitioned:
+                    partition_of(document)
             except InvalidDocumentError as error:
                 error.index = index
                 raise
@@ -60,6 +70,7 @@ class CheckedDocuments(Sequence[Document]):
             PackedBytes.of(contents),
             _columns(documents, fields),
             distinct,
+            partitioned,
         )
 
     def __len__(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from unicodedata import normalize
 
-from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.metadata import PARTITION, FieldType
 
 SHOWN_CHARACTERS = 80
 
@@ -36,6 +36,8 @@ class SharedFields(dict[str, FieldType]):
 def undeclared(field: str, fields: Mapping[str, FieldType]) -> str:
     """That a field is not among those declared, which there are, and what to do."""
     shown = repr(field[:SHOWN_CHARACTERS])
+    if field == PARTITION:
+        return f'{shown} is not declared: only a collection that was made with "partitioned": true has it'
     alike = next((other for other in fields if normalize("NFC", other) == normalize("NFC", field)), field)
     if alike != field:
         written = f"{alike!a}, not {field[:SHOWN_CHARACTERS]!a}"

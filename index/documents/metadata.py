@@ -13,6 +13,7 @@ from tercet.index.wording import shown
 FieldType = Literal["keyword", "integer", "number", "boolean", "datetime"]
 """Of a declared field; `tercet.index.documents.fields` says what each holds."""
 
+PARTITION = "partition"  # the field that `tercet.index.documents.partitions` is about
 MAX_METADATA_LEVELS = 64
 MAX_METADATA_BYTES = 8 * 2**20  # as UTF-8 JSON: as much as a request brings, and so for all other ways in
 

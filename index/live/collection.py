@@ -19,16 +19,27 @@ from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.dense.kinds import Device
 from tercet.index.documents.checked import CheckedDocuments
-from tercet.index.documents.conditions import checked_condition
+from tercet.index.documents.conditions import Condition, checked_condition
 from tercet.index.documents.filters import Filter
 from tercet.index.documents.metadata import FieldType, MetadataChange, require_metadata
+from tercet.index.documents.partitions import within_partition
 from tercet.index.documents.store import encode_id
 from tercet.index.errors import CollectionBusyError, InvalidDocumentError
 from tercet.index.files.lock import ExclusiveLock
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.ledger.remote import RemoteLedger
 from tercet.index.live.adoption import AdoptionMode, Build
-from tercet.index.live.operations import Delete, DeleteMatching, Nothing, Patch, Put, Update, matching_ids
+from tercet.index.live.claims import Claims
+from tercet.index.live.operations import (
+    Claim,
+    Delete,
+    DeleteMatching,
+    Nothing,
+    Patch,
+    Put,
+    Update,
+    matching_ids,
+)
 from tercet.index.live.parts import LiveParts, open_parts
 from tercet.index.live.records import LiveLimits, LiveObserver, WriteKey, Written
 from tercet.index.live.state import LiveState
@@ -78,6 +89,7 @@ class LiveCollection:
         self._process = os.getpid()
         self._opening = threading.Lock()
         self._opened: tuple[LiveState, Snapshot] | None = None
+        self._claims = Claims()
 
     def __enter__(self) -> LiveCollection:
         self._lock.acquire()
@@ -155,24 +167,40 @@ class LiveCollection:
         repeat under it within a day changes nothing and returns what the first one did, and another write
         under it raises IdempotencyMismatchError. tokens: that were encoded for it, for the answer.
         Raises InvalidDocumentError, also for no documents, DuplicateDocumentError for an id that occurs
-        twice, DocumentChangedError, StorageFullError or StorageError.
+        twice, DocumentChangedError, PartitionConflictError, StorageFullError or StorageError.
         """
         if not documents:
             raise InvalidDocumentError("a write has no documents; give at least one")
         settings = self.settings
-        checked = CheckedDocuments.of(documents, settings.fields, distinct=True)
+        checked = CheckedDocuments.of(
+            documents, settings.fields, distinct=True, partitioned=settings.partitioned
+        )
         rows = check_batch(checked, representations, settings, windows)
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
         self._limits.require_fitting(rows)
         parts = self._running()
         parts.upkeep.wait_for_room()
-        return self._acknowledged(parts.committer.submit(Put.of(rows, if_position), key, tokens).result())
+        put = Put.of(rows, if_position, self._claims)
+        return self._acknowledged(parts.committer.submit(put, key, tokens).result())
 
-    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
-        """Removes documents; ids that are not there count nothing and are no error."""
+    def claim(self, ids: Sequence[str], owner: str, *, ends: bool = False) -> None:
+        """Puts no documents of these ids, until this claim ends, as another shard of a partitioned collection
+        is about to get them. owner: a name for their put. Raises PartitionConflictError where one of them is
+        here.
+        """
+        encoded = PackedBytes.of([encode_id(id) for id in ids])
+        self._running().committer.submit(Claim(encoded, self._claims, owner, ends)).result()
+
+    def delete(
+        self, ids: Sequence[str], *, partition: str | None = None, key: WriteKey | None = None
+    ) -> Written:
+        """Removes documents; ids that are not there count nothing and are no error. partition: documents in
+        another one stay. Raises InvalidQueryError for it, where the collection has none.
+        """
+        condition = self._within(partition)
         encoded = PackedBytes.of(list(dict.fromkeys(encode_id(id) for id in ids)))
-        return self._acknowledged(self._running().committer.submit(Delete(encoded), key).result())
+        return self._acknowledged(self._running().committer.submit(Delete(encoded, condition), key).result())
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
         """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
@@ -204,10 +232,12 @@ class LiveCollection:
         metadata: Mapping[str, Any],
         *,
         merge: bool = False,
+        partition: str | None = None,
         key: WriteKey | None = None,
     ) -> Written:
         """Changes the metadata of documents as `patch` does: of these ids, or of those that a filter over
-        declared fields allows. Ids that are not there are no error, and count nothing.
+        declared fields allows. Ids that are not there are no error, and count nothing. partition: documents
+        of ids in another one stay as they are.
 
         So many as UPDATED_AT_ONCE are changed in one step; of more, each group by itself, as its documents
         are by then. A crash before the end leaves earlier groups changed. Raises InvalidQueryError for the
@@ -215,7 +245,7 @@ class LiveCollection:
         """
         parts = self._running()
         change = MetadataChange(require_metadata("the change", metadata), merge)
-        condition = None
+        condition = self._within(partition)
         if isinstance(which, Filter):
             condition = checked_condition(which, self.settings.fields)
             ids = matching_ids(parts.committer.state, condition)
@@ -234,6 +264,11 @@ class LiveCollection:
             written = parts.committer.submit(Update(some, change, condition)).result()
             count += self._acknowledged(written).documents
         return self._acknowledged(parts.committer.submit(Nothing(count), key).result())
+
+    def _within(self, partition: str | None) -> Condition | None:
+        """What allows the documents of a partition, where one is given."""
+        filter = within_partition(None, partition)
+        return None if filter is None else checked_condition(filter, self.settings.fields)
 
     def written_under(self, key: WriteKey) -> Written | None:
         """What was acknowledged under a key in the last day, so that a repeat need not be encoded.

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from tercet.index.catalog.settings import require_kept
+from tercet.index.catalog.settings import CollectionSettings, require_kept
 from tercet.index.documents.conditions import Condition
 from tercet.index.documents.fields import columns_of
-from tercet.index.documents.metadata import FieldType, MetadataChange
+from tercet.index.documents.metadata import MetadataChange
+from tercet.index.documents.partitions import PARTITION, kept_partition, stored_partitions
 from tercet.index.documents.store import encode_document
-from tercet.index.errors import DocumentChangedError, DocumentNotFoundError, PositionLostError
+from tercet.index.errors import (
+    DocumentChangedError,
+    DocumentNotFoundError,
+    PartitionConflictError,
+    PositionLostError,
+)
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.ledger.records import NOTHING, LedgerEntry
+from tercet.index.live.claims import Claims
 from tercet.index.live.entries import encode_ids, encode_parts, encode_rows
 from tercet.index.live.state import LiveState
 from tercet.index.segments.later_columns import with_columns
@@ -69,47 +75,83 @@ class Nothing:
 class Put:
     """Adds documents of distinct ids, or replaces those that are there.
 
-    entry: what the ledger holds of it. if_position: none of these may have been written after it.
+    entry: what the ledger holds of it. if_position: none of these may have been written after it. claims: of
+    ids that other shards are about to get.
     """
 
     rows: DocumentRows
     entry: LedgerEntry
     if_position: int | None = None
+    claims: Claims | None = None
 
     @staticmethod
-    def of(rows: DocumentRows, if_position: int | None = None) -> Put:
+    def of(rows: DocumentRows, if_position: int | None = None, claims: Claims | None = None) -> Put:
         """Makes the entry, too: in the caller's thread, as operations are carried out one after the other.
 
         Raises InvalidDocumentError for too large a one.
         """
-        return Put(rows, LedgerEntry(PUT, encode_rows(rows)), if_position)
+        return Put(rows, LedgerEntry(PUT, encode_rows(rows)), if_position, claims)
 
     def apply(self, state: LiveState, position: int) -> Applied:
-        """Raises DocumentChangedError, PositionLostError for an `if_position` that no write here has, or
-        InvalidDocumentError where a field was declared since the check.
+        """Raises DocumentChangedError, PositionLostError for an `if_position` that no write here has,
+        PartitionConflictError for an id that another partition has, or InvalidDocumentError where a field was
+        declared since the check.
         """
         if self.if_position is not None:
             _require_unchanged(state, self.rows.ids, self.if_position)
         rows = with_columns(self.rows, state.settings.fields)
+        if self.claims is not None:
+            self.claims.require_none(rows.ids)
+        if state.settings.partitioned:
+            _require_partitions(state, rows)
         return Applied(state.put(rows, position), self.entry, len(rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Removes the documents of these distinct ids; an id that is not there is no error."""
+    """Removes the documents of these distinct ids; an id that is not there is no error. condition: over
+    declared fields; documents that it does not allow stay.
+    """
 
     ids: PackedBytes
+    condition: Condition | None = None
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Counts the documents that were there."""
-        known = [matched for _, _, matched in state.find(self.ids)]
+        known = []
+        for ordinal, rows, matched in state.find(self.ids):
+            allowed = None if self.condition is None else state.segments[ordinal].allowed(self.condition)
+            known.append(matched if allowed is None else matched[allowed.has(rows)])
         count = sum(map(len, known))
         ids = self.ids
-        if state.deleted is None:  # else a build may bring those that are not there now
+        # While a build is under way, it may bring those that are not there now.
+        if state.deleted is None or self.condition is not None:
             if not count:
                 return Applied(state, None, 0)
             ids = ids.gather(np.sort(np.concatenate(known)))
         return Applied(state.delete(ids, position), LedgerEntry(DELETE, encode_ids(ids)), count)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Notes ids that another shard is about to get documents of, or that it has got them; it changes no
+    documents. owner: a name for the put.
+    """
+
+    ids: PackedBytes
+    claims: Claims
+    owner: str
+    ends: bool = False
+
+    def apply(self, state: LiveState, position: int) -> Applied:
+        """Raises PartitionConflictError where one of them is here."""
+        if self.ends:
+            self.claims.drop(self.ids, self.owner)
+            return Applied(state, None, 0)
+        for _, _, known in state.find(self.ids):
+            raise _in_another(self.ids[int(known[0])])
+        self.claims.add(self.ids, self.owner)
+        return Applied(state, None, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +186,7 @@ class Patch:
                 f"document {self.id.decode()!r:.80} is not in collection {state.settings.name!r}"
             )
         ((ordinal, rows, _),) = matches
-        changed = _changed(state.segments[ordinal], rows, self.change, state.settings.fields)
+        changed = _changed(state.segments[ordinal], rows, self.change, state.settings)
         return Put.of(changed, self.if_position).apply(state, position)
 
 
@@ -169,7 +211,7 @@ class Update:
             if allowed is not None:
                 rows = rows[allowed.has(rows)]
             if len(rows):
-                parts.append(_changed(segment, np.sort(rows), self.change, state.settings.fields))
+                parts.append(_changed(segment, np.sort(rows), self.change, state.settings))
                 left = left.put(parts[-1], position)
         if not parts:
             return Applied(state, None, 0)
@@ -178,16 +220,22 @@ class Update:
 
 
 def _changed(
-    segment: Segment, rows: Int64, change: MetadataChange, fields: Mapping[str, FieldType]
+    segment: Segment, rows: Int64, change: MetadataChange, settings: CollectionSettings
 ) -> DocumentRows:
     """Some documents of a segment with other metadata: rows of distinct documents, ascending."""
-    stored = [segment.documents.get(row) for row in rows.tolist()]
-    documents = [replace(document, metadata=change.of(document.metadata)) for document in stored]
+    documents = []
+    for stored in map(segment.documents.get, rows.tolist()):
+        metadata = change.of(stored.metadata)
+        if settings.partitioned:
+            metadata = kept_partition(stored.metadata, metadata)
+        documents.append(replace(stored, metadata=metadata))
     return replace(
         segment.take(rows),
         contents=PackedBytes.of([encode_document(document)[1] for document in documents]),
         columns=columns_of(
-            fields, [document.id for document in documents], [document.metadata for document in documents]
+            settings.fields,
+            [document.id for document in documents],
+            [document.metadata for document in documents],
         ),
     )
 
@@ -200,6 +248,23 @@ def matching_ids(state: LiveState, condition: Condition) -> PackedBytes:
         rows = segment.rows_kept() if allowed is None else allowed.rows
         ids.append(segment.documents.ids.gather(rows))
     return PackedBytes.concatenate(ids)
+
+
+def _require_partitions(state: LiveState, rows: DocumentRows) -> None:
+    """Raises PartitionConflictError where a document is there in another partition."""
+    new = stored_partitions(rows.columns[PARTITION])
+    for ordinal, found, known in state.find(rows.ids):
+        present = stored_partitions(state.segments[ordinal].columns[PARTITION].take(found))
+        for number, partition in zip(known.tolist(), present, strict=True):
+            if partition != new[number]:
+                raise _in_another(rows.ids[number])
+
+
+def _in_another(id: bytes) -> PartitionConflictError:
+    return PartitionConflictError(
+        f"document {id.decode()!r:.80} is in another partition, and an id is in one: delete it, and put it "
+        "again"
+    )
 
 
 def _require_unchanged(state: LiveState, ids: PackedBytes, if_position: int) -> None:

@@ -16,6 +16,7 @@ from tercet.index.catalog.fence import Fence
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.lineage import Lineage, ShardPart
 from tercet.index.catalog.manifest import SegmentEntry
+from tercet.index.documents.partitions import placing_keys
 from tercet.index.errors import CollectionBusyError
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.ledger.ledger import Ledger
@@ -80,7 +81,8 @@ class Settling:
         ids = PackedBytes.concatenate(
             [one.segment.documents.ids.gather(one.segment.rows_kept()) for one in adopted]
         )
-        dropped = [_dropped(segment, part, ids) for segment in published]
+        partitioned = publisher.settings.partitioned
+        dropped = [_dropped(segment, part, ids, partitioned=partitioned) for segment in published]
         marks = [gone | ~_kept(segment) for gone, segment in zip(dropped, published, strict=True)]
         own = [one.written_at(flushed) for one in adopted]
         former = list(zip(publisher.manifest.segments, marks, strict=True))
@@ -122,9 +124,10 @@ def _kept(segment: Segment) -> Bool:
     return np.ones(len(segment), np.bool_) if segment.kept is None else segment.kept
 
 
-def _dropped(segment: Segment, part: ShardPart, received: PackedBytes) -> Bool:
+def _dropped(segment: Segment, part: ShardPart, received: PackedBytes, *, partitioned: bool) -> Bool:
     """The documents of a segment that are not of the part, or were received: bool[N]."""
-    dropped = ~part.holds(segment.documents.ids.take(np.arange(len(segment))))
+    keys = placing_keys(segment.documents.ids, segment.columns, partitioned=partitioned)
+    dropped = ~part.holds(keys)
     rows = segment.documents.find_all(received)
     dropped[rows[rows >= 0]] = True
     return dropped

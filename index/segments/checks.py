@@ -41,7 +41,7 @@ def check_batch(
     whether tokens share vectors already, where the settings say that they shall.
     Raises InvalidDocumentError, naming the first document at fault.
     """
-    checked = CheckedDocuments.of(documents, settings.fields)
+    checked = CheckedDocuments.of(documents, settings.fields, partitioned=settings.partitioned)
     if windows is None and settings.window is not None:
         windows = DocumentWindows.whole(documents)
     offsets = _check_windows(documents, windows, settings)

@@ -10,6 +10,7 @@ from typing import Literal
 from tercet.index.candidates import Document
 from tercet.index.documents.fields import field_values
 from tercet.index.documents.metadata import FieldType, value_at
+from tercet.index.documents.partitions import partition_of
 from tercet.index.documents.store import encode_document
 from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError
 from tercet.ingest.errors import SourceError
@@ -35,17 +36,23 @@ class RecordChecks:
     the first of them, and what was left out of others.
 
     fields: the collection's declared fields, whose values must have the declared type; guessed: those of
-    which `ingest/sources/inference.py` found it.
+    which `ingest/sources/inference.py` found it; partitioned: whether each document is to have a partition.
     """
 
     def __init__(
-        self, on_error: OnError, fields: Mapping[str, FieldType], guessed: Collection[str] = ()
+        self,
+        on_error: OnError,
+        fields: Mapping[str, FieldType],
+        guessed: Collection[str] = (),
+        *,
+        partitioned: bool = False,
     ) -> None:
         self.skipped = 0
         self.skips: list[Skipped] = []
         self._on_error = on_error
         self._fields = fields
         self._guessed = guessed
+        self._partitioned = partitioned
         self._seen: _SeenIds | None = None
 
     def problem(self, document: Document, position: str) -> Exception | None:
@@ -54,6 +61,8 @@ class RecordChecks:
             self._seen = _SeenIds()
         try:
             encode_document(document)
+            if self._partitioned:
+                partition_of(document)
             for name, kind in self._fields.items():
                 self._check_field(name, kind, document)
             self._seen.add(document.id, position)

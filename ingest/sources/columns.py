@@ -11,7 +11,7 @@ from typing import Any
 from tercet.index.candidates import Document
 from tercet.index.documents.ids import identifier_of
 from tercet.index.documents.json_values import TOO_DEEP
-from tercet.index.documents.metadata import value_at
+from tercet.index.documents.metadata import PARTITION, value_at
 from tercet.index.errors import InvalidDocumentError
 from tercet.index.wording import shown
 from tercet.ingest.errors import SourceError
@@ -30,7 +30,7 @@ class ColumnChoice:
 
     A name may be a path into nested objects and lists of them, its parts joined by dots. metadata: what alone
     is kept; by default all that is nothing else. not_metadata: what of it is left out. generate_ids: ids are
-    hashes of what a document holds.
+    hashes of what a document holds. partition: what becomes the document's partition.
     """
 
     text: str | None = None
@@ -39,11 +39,13 @@ class ColumnChoice:
     metadata: tuple[str, ...] | None = None
     not_metadata: tuple[str, ...] = ()
     generate_ids: bool = False
+    partition: str | None = None
 
     @property
     def own(self) -> list[str]:
-        """The names that are said of text, title and id."""
-        return [name for name in (self.text, self.title, self.id) if name is not None]
+        """The names that are said of text, title, id and partition."""
+        named = (self.text, self.title, self.id, self.partition)
+        return [name for name in named if name is not None]
 
     @property
     def has_paths(self) -> bool:
@@ -73,6 +75,7 @@ class ColumnChoice:
             ("--text-field", self.text),
             ("--title-field", self.title),
             ("--id-field", self.id),
+            ("--partition-field", self.partition),
         ):
             missing = None if wanted is None else missing_path(names, records, wanted, flag)
             if missing is not None:
@@ -122,6 +125,9 @@ class Columns:
         if title is not None and not isinstance(title, str):
             raise InvalidDocumentError(f'"{self.title}" must be a string or null, got {kind_of(title)}')
         metadata = self._metadata(record)
+        named = self.choice.partition
+        if named is not None and (partition := value_at(record, named)) is not None:
+            metadata[PARTITION] = identifier_of(partition)
         return Document(self._identifier(record, text, title, metadata), text, title or None, metadata)
 
     def _identifier(

@@ -51,8 +51,8 @@ class DocumentReader:
     the whole of it.
 
     fields: the collection's declared fields, whose values must have the declared type; guessed: those whose
-    type was found in the first documents, for messages. tokenizer: measures passages; without one their
-    tokens are estimated.
+    type was found in the first documents, for messages; partitioned: each has a partition. tokenizer:
+    measures passages; without one their tokens are estimated.
     `skipped` counts the records left out; `skips` lists the first of them, and what was left out of others.
     `columns` and `encoding` are those of the file that is read.
     """
@@ -66,6 +66,7 @@ class DocumentReader:
         reading: Reading = USUAL_READING,
         tokenizer: Tokenizer | None = None,
         guessed: Collection[str] = (),
+        partitioned: bool = False,
         line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self._source = source
@@ -83,7 +84,7 @@ class DocumentReader:
         self.columns: Columns = STANDARD
         self.encoding: str | None = None
         self._reading = reading
-        self._checks = RecordChecks(on_error, self._fields, guessed)
+        self._checks = RecordChecks(on_error, self._fields, guessed, partitioned=partitioned)
         self._cutter = None if reading.split is None else _cutter(reading.split, tokenizer)
         texts = [*reading.columns.own, *(name for name, kind in self._fields.items() if kind == "keyword")]
         self._parts = [open_records(path, line_bytes, self._fields, reading, texts) for path in self.files]

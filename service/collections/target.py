@@ -52,7 +52,9 @@ class WritableCollection(Protocol):
         tokens: int = 0,
     ) -> Acknowledged: ...
 
-    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Acknowledged: ...
+    def delete(
+        self, ids: Sequence[str], *, partition: str | None = None, key: WriteKey | None = None
+    ) -> Acknowledged: ...
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Acknowledged: ...
 
@@ -72,6 +74,7 @@ class WritableCollection(Protocol):
         metadata: Mapping[str, Any],
         *,
         merge: bool = False,
+        partition: str | None = None,
         key: WriteKey | None = None,
     ) -> Acknowledged: ...
 

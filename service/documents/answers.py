@@ -10,6 +10,7 @@ import orjson
 
 from tercet.index.candidates import Document
 from tercet.index.documents.filters import Filter
+from tercet.index.documents.partitions import is_within, partition_record
 from tercet.index.segments.stored import StoredRepresentations
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.answers.embeddings import numbers_json, packed_json
@@ -27,6 +28,7 @@ def document_record(document: Document) -> dict[str, Any]:
         "title": document.title,
         "text": document.text,
         "metadata": document.metadata,
+        **partition_record(document),
     }
 
 
@@ -52,15 +54,16 @@ async def document_pieces(
 
 
 async def documents_pieces(
-    snapshot: ReadableSnapshot, ids: Sequence[str], pool: Pool
+    snapshot: ReadableSnapshot, ids: Sequence[str], pool: Pool, *, partition: str | None = None
 ) -> AsyncGenerator[bytes]:
-    """The documents of these ids that are there, in their order, and the ids that are not; of several
-    collections those of each.
+    """The documents of these ids that are there, or in a partition, in their order, and the ids that are not;
+    of several collections those of each.
     """
     separator, missing = b'{"documents":[', []
     for start in range(0, len(ids), PAGE_DOCUMENTS):
         some = ids[start : start + PAGE_DOCUMENTS]
-        for id, documents in zip(some, await pool.run(snapshot.get_all, some), strict=True):
+        for id, found in zip(some, await pool.run(snapshot.get_all, some), strict=True):
+            documents = [document for document in found if is_within(document, partition)]
             if not documents:
                 missing.append(id)
             for document in documents:

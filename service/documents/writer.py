@@ -113,10 +113,16 @@ class DocumentWriter:
         return PutOutcome(written, int(np.count_nonzero(cut)))
 
     async def delete(
-        self, name: str, which: Sequence[str] | Filter, key: WriteKey | None, deadline: Deadline = NO_DEADLINE
+        self,
+        name: str,
+        which: Sequence[str] | Filter,
+        key: WriteKey | None,
+        deadline: Deadline = NO_DEADLINE,
+        partition: str | None = None,
     ) -> Acknowledged:
-        """Removes documents of these ids, or those that a filter allows. Ids that are not there, or that no
-        document can have, count nothing. Raises InvalidQueryError.
+        """Removes documents of these ids, as far as they are in a partition where one is given, or those that
+        a filter allows. Ids that are not there, or that no document can have, count nothing. Raises
+        InvalidQueryError.
         """
         settings = await self._collections.open_to_write(name, deadline)
 
@@ -125,7 +131,7 @@ class DocumentWriter:
                 if isinstance(which, Filter):
                     written = live.delete_matching(which, key=key)
                 else:
-                    written = live.delete([id for id in which if is_id(id)], key=key)
+                    written = live.delete([id for id in which if is_id(id)], partition=partition, key=key)
             return self._counted("delete", written)
 
         with _write_to(settings.name):
@@ -138,11 +144,13 @@ class DocumentWriter:
         metadata: Mapping[str, Any],
         key: WriteKey | None,
         deadline: Deadline = NO_DEADLINE,
+        partition: str | None = None,
         *,
         merge: bool,
     ) -> Acknowledged:
-        """Changes the metadata of documents of these ids, or of those that a filter allows. Ids that are not
-        there, or that no document can have, count nothing. Raises InvalidQueryError or InvalidDocumentError.
+        """Changes the metadata of documents of these ids, as far as they are in a partition, or
+        of those that a filter allows. Ids that are not there, or that no document can have, count nothing.
+        Raises InvalidQueryError or InvalidDocumentError.
         """
         if not isinstance(which, Filter):
             which = [id for id in which if is_id(id)]
@@ -150,7 +158,7 @@ class DocumentWriter:
 
         def update() -> Acknowledged:
             with self._collections.writing(settings.name, deadline) as live:
-                written = live.update(which, metadata, merge=merge, key=key)
+                written = live.update(which, metadata, merge=merge, partition=partition, key=key)
             return self._counted("patch", written)
 
         with _write_to(settings.name):
@@ -252,7 +260,9 @@ def _checked(documents: Sequence[Document], settings: CollectionSettings) -> Che
     that has the id of another.
     """
     try:
-        return CheckedDocuments.of(documents, settings.fields, distinct=True)
+        return CheckedDocuments.of(
+            documents, settings.fields, distinct=True, partitioned=settings.partitioned
+        )
     except DuplicateDocumentError as error:
         raise InvalidRequestError(str(error), f"documents.{error.index}.id", "duplicate_document") from error
     except InvalidDocumentError as error:

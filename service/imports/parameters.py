@@ -31,6 +31,10 @@ async def _reading(
     text_field: Annotated[ColumnName | None, Query(description="Column of the texts.")] = None,
     title_field: Annotated[ColumnName | None, Query(description="Column of the titles.")] = None,
     id_field: Annotated[ColumnName | None, Query(description="Column of the ids.")] = None,
+    partition_field: Annotated[
+        ColumnName | None,
+        Query(description="Column of the partitions, for a partitioned collection; by default `partition`."),
+    ] = None,
     metadata_field: Annotated[
         list[ColumnName] | None,
         Query(description="A column to keep, once for each; by default all others."),
@@ -95,6 +99,7 @@ async def _reading(
         tuple(metadata_field) if metadata_field else None,
         tuple(no_metadata_field or ()),
         generate_ids,
+        partition_field,
     )
     try:
         keys = None if records is None else record_keys(records)

@@ -176,6 +176,7 @@ IN_JOBS: Mapping[str, str] = {
     "--text-field": "reading.text_field",
     "--title-field": "reading.title_field",
     "--id-field": "reading.id_field",
+    "--partition-field": "reading.partition_field",
     "--metadata-field": "reading.metadata_fields",
     "--no-metadata-field": "reading.no_metadata_fields",
     "--generate-ids": "reading.generate_ids",

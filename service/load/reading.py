@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tercet.index.documents.filters import Filter
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
 
@@ -13,7 +14,8 @@ class Reading:
 
     newest: it has to come from where the collection is written, and not from who follows that.
     may_begin_again: whoever asks begins anew at BegunAgainError. snapshot: the version that is wanted, as an
-    answer named it, where one of several servers may have it.
+    answer named it, where one of several servers may have it. filter: outside which nothing is read, so that
+    parts of a divided collection that have nothing else need not be asked.
     """
 
     deadline: Deadline = NO_DEADLINE
@@ -21,6 +23,7 @@ class Reading:
     newest: bool = False
     may_begin_again: bool = False
     snapshot: str | None = None
+    filter: Filter | None = None
 
 
 ANY_TIME = Reading()

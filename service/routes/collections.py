@@ -137,6 +137,7 @@ async def create_collection(
                 ),
                 "bm25": bool(wanted.bm25),
                 "bm25_language": wanted.bm25_language or DEFAULT_LANGUAGE,
+                "partitioned": bool(wanted.partitioned),
             },
         )
     except InvalidNameError as error:
@@ -252,7 +253,8 @@ def collection_record(description: CollectionDescription) -> dict[str, Any]:
         "bm25": settings.bm25,
         "bm25_language": settings.bm25_language if settings.bm25 else None,
         "window": settings.window,
-        "fields": dict(settings.fields),
+        "fields": settings.own_fields,
+        "partitioned": settings.partitioned,
         "defaults": defaults
         and {
             "weights": sides_record(defaults.weights, bm25=settings.bm25),

@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from tercet.index.candidates import Document
 from tercet.index.documents.filters import Filter, parse_filter
 from tercet.index.documents.metadata import require_metadata
+from tercet.index.documents.partitions import PARTITION, within_partition
 from tercet.index.errors import InvalidQueryError
 from tercet.index.live.records import WriteKey
 from tercet.service.documents.binary import BinaryBody
@@ -49,9 +50,20 @@ def about_the_filter() -> Iterator[None]:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
 
 
-def document_of(content: DocumentContent) -> Document:
-    """A document as the index takes it."""
-    return Document(content.id, content.text, content.title, content.metadata or {})
+def documents_of(contents: Sequence[DocumentContent]) -> list[Document]:
+    """Documents as the index takes them. Raises InvalidRequestError for one that names two partitions."""
+    documents = []
+    for position, content in enumerate(contents):
+        metadata = content.metadata or {}
+        if content.partition is not None:
+            if metadata.get(PARTITION, content.partition) != content.partition:
+                raise InvalidRequestError(
+                    "partition and metadata.partition differ; give one of them",
+                    f"documents.{position}.partition",
+                )
+            metadata = {**metadata, PARTITION: content.partition}
+        documents.append(Document(content.id, content.text, content.title, metadata))
+    return documents
 
 
 def check_texts(documents: Sequence[DocumentContent], limits: RequestLimits) -> None:
@@ -75,16 +87,26 @@ def contents_of(body: BinaryBody, limits: RequestLimits) -> list[DocumentContent
         raise RequestValidationError(details, body={"documents": values}) from error
 
 
-def which_of(body: DeleteDocumentsRequest | UpdateDocumentsRequest) -> Sequence[str] | Filter:
-    """The ids or the filter of a body: one of them. A filter is read before the body's key, whose digest can
-    hold only what a filter may.
+def which_of(
+    body: DeleteDocumentsRequest | UpdateDocumentsRequest,
+) -> tuple[Sequence[str] | Filter, str | None]:
+    """The ids of a body and their partition, if one is given; or what its filter and partition allow. A
+    filter is read before the body's key, whose digest can hold only what a filter may.
     """
-    if (body.ids is None) == (body.filter is None):
-        raise InvalidRequestError("give ids or filter: one of them", "ids")
-    if body.ids is not None:
-        return body.ids
+    if body.ids is not None and body.filter is None:
+        return body.ids, body.partition
+    filter = filter_of(body.filter, body.partition)
+    if body.ids is not None or filter is None:
+        raise InvalidRequestError("give ids or filter: one of them, or a partition, with or without", "ids")
+    return filter, None
+
+
+def filter_of(tree: object, partition: str | None) -> Filter | None:
+    """What the parsed JSON of a filter and a partition allow; None where neither is given. Raises
+    InvalidRequestError.
+    """
     with about_the_filter():
-        return parse_filter(body.filter)
+        return within_partition(None if tree is None else parse_filter(tree), partition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,12 @@ from tercet.service.routes.document_bodies import (
     about_the_filter,
     check_texts,
     contents_of,
-    document_of,
+    documents_of,
     ready_texts,
     which_of,
 )
-from tercet.service.routes.documents import DOCUMENT, DOCUMENTS, Id
+from tercet.service.routes.documents import DOCUMENT, DOCUMENTS, Id, OnlyPartition
+from tercet.service.schemas.collections import CollectionRequest
 from tercet.service.schemas.documents import (
     DeleteDocumentsRequest,
     DeleteDocumentsResponse,
@@ -76,7 +77,7 @@ async def put_binary_documents(
         key = await services.pools.bodies.run(
             write_key, given, f"PUT {DOCUMENTS}", (name,), content, keys.digest
         )
-    batch = DocumentBatch(list(map(document_of, contents)), ready, body.if_position, key)
+    batch = DocumentBatch(documents_of(contents), ready, body.if_position, key)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 
@@ -120,7 +121,7 @@ async def put_documents(
     ready = None
     if any(document.representations is not None for document in body.documents):
         ready = await services.pools.bodies.run(ready_texts, body.documents)
-    batch = DocumentBatch(list(map(document_of, body.documents)), ready, body.if_position, key)
+    batch = DocumentBatch(documents_of(body.documents), ready, body.if_position, key)
     try:
         return _put_answer(await services.writer.put(name, batch, deadline))
     except CollectionNotFoundError:
@@ -128,7 +129,9 @@ async def put_documents(
             raise
     access_of(request).require("admin", "create collections")
     with suppress(CollectionExistsError):  # made by somebody else meanwhile
-        await create_collection(name, services)
+        partitioned = any(document.partition is not None for document in body.documents)
+        wanted = CollectionRequest.model_validate({"partitioned": partitioned})
+        await create_collection(name, services, wanted)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 
@@ -141,16 +144,17 @@ async def put_documents(
 async def update_documents(
     name: Name, body: UpdateDocumentsRequest, services: Services, keys: Keys, deadline: TimeLimit
 ) -> Response:
-    """Change the metadata of documents, by id or by filter; nothing is encoded again.
+    """Change the metadata of documents, by ids or filter, of one partition or of all, or all of one.
 
-    Ids that are not there are no error, and are not counted. More than 1,000 documents are changed group by
-    group: after a crash before the answer some are, and a repeat changes the others.
+    Nothing is encoded again. Ids that are not there are no error, and are not counted. More than 1,000
+    documents are changed group by group: after a crash before the answer some are, and a repeat changes the
+    others.
     """
-    which = which_of(body)
+    which, partition = which_of(body)
     key = await keys.of(body, services, f"POST {DOCUMENTS}/update", (name,))
     with about_the_filter():
         written = await services.writer.update(
-            name, which, body.metadata, key, deadline, merge=bool(body.merge)
+            name, which, body.metadata, key, deadline, partition, merge=bool(body.merge)
         )
     return json_response({"updated": written.documents, "position": written.position})
 
@@ -164,11 +168,14 @@ async def update_documents(
 async def delete_documents(
     name: Name, body: DeleteDocumentsRequest, services: Services, keys: Keys, deadline: TimeLimit
 ) -> Response:
-    """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
-    which = which_of(body)
+    """Delete documents by ids or by filter, of one partition or of all, or all of a partition.
+
+    Ids that are not there are no error, and are not counted.
+    """
+    which, partition = which_of(body)
     key = await keys.of(body, services, f"POST {DOCUMENTS}/delete", (name,))
     with about_the_filter():
-        written = await services.writer.delete(name, which, key, deadline)
+        written = await services.writer.delete(name, which, key, deadline, partition)
     return json_response({"deleted": written.documents, "position": written.position})
 
 
@@ -201,11 +208,18 @@ async def patch_document(
     dependencies=WRITE,
 )
 async def delete_document(
-    name: Name, document_id: Id, services: Services, deadline: TimeLimit, header_key: KeyHeader = None
+    name: Name,
+    document_id: Id,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    partition: OnlyPartition = None,
 ) -> Response:
     """Delete a document. One that is not there is no error: 0 are deleted then."""
-    key = write_key(header_key, f"DELETE {DOCUMENT}", (name, document_id))
-    written = await services.writer.delete(name, [document_id], key, deadline)
+    names = (name, document_id) if partition is None else (name, document_id, partition)
+    key = write_key(header_key, f"DELETE {DOCUMENT}", names)
+    with about_the_filter():
+        written = await services.writer.delete(name, [document_id], key, deadline, partition)
     return json_response({"deleted": written.documents, "position": written.position})
 
 

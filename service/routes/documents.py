@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import Path, Query, Response
 
-from tercet.index.documents.filters import parse_filter
 from tercet.index.documents.json_values import loads
+from tercet.index.documents.partitions import is_within, within_partition
 from tercet.index.errors import DocumentNotFoundError
 from tercet.service.answers.pieces import response_of
 from tercet.service.documents.answers import document_pieces, document_record, documents_pieces, page_pieces
@@ -27,7 +27,8 @@ from tercet.service.routes.common import (
     reached,
     router,
 )
-from tercet.service.routes.document_bodies import about_the_filter
+from tercet.service.routes.document_bodies import about_the_filter, filter_of
+from tercet.service.schemas.base import Partition
 from tercet.service.schemas.documents import (
     CountDocumentsRequest,
     CountDocumentsResponse,
@@ -43,6 +44,8 @@ DOCUMENTS = "/collections/{name}/documents"
 DOCUMENT = f"{DOCUMENTS}/{{document_id:{REST_OF_PATH}}}"
 
 Id = Annotated[str, Path(description="A document's id, percent-encoded; it may hold slashes.")]
+
+OnlyPartition = Annotated[Partition | None, Query(description="Only documents of this partition.")]
 
 routes = router("documents")
 
@@ -62,6 +65,7 @@ async def list_documents(
     filter: Annotated[
         str | None, Query(description="Documents to list, a filter of `/search` as a JSON string.")
     ] = None,
+    partition: OnlyPartition = None,
     order_by: Annotated[
         str | None, Query(description="A declared field to order by, instead of the id.")
     ] = None,
@@ -81,8 +85,7 @@ async def list_documents(
         raise InvalidRequestError(
             f"limit is {count}; the limit is {largest} (setting max_page_documents)", "limit"
         )
-    with about_the_filter():
-        tree = None if filter is None else parse_filter(_json(filter))
+    tree = filter_of(None if filter is None else _json(filter), partition)
     await reached(services, name, min_position, deadline)
     snapshot = await services.readable.open(name, Reading(deadline, newest=min_position is not None))
     if order_by is None:
@@ -103,8 +106,8 @@ async def count_documents(
     """Count documents: all of them, or those that a filter allows."""
     position = None if body is None else body.min_position
     await reached(services, name, position, deadline)
+    tree = None if body is None else filter_of(body.filter, body.partition)
     with about_the_filter():
-        tree = None if body is None or body.filter is None else parse_filter(body.filter)
         snapshot = await services.readable.open(name, Reading(deadline, newest=position is not None))
         return json_response({"count": await services.pools.search.run(snapshot.count, tree)})
 
@@ -118,9 +121,14 @@ async def get_documents(
     Of an alias of several collections an id may give a document of each.
     """
     await reached(services, name, body.min_position, deadline)
-    snapshot = await services.readable.open(name, Reading(deadline, newest=body.min_position is not None))
+    reading = Reading(
+        deadline, newest=body.min_position is not None, filter=within_partition(None, body.partition)
+    )
+    snapshot = await services.readable.open(name, reading)
     return await response_of(
-        documents_pieces(snapshot, list(dict.fromkeys(body.ids)), services.pools.operations)
+        documents_pieces(
+            snapshot, list(dict.fromkeys(body.ids)), services.pools.operations, partition=body.partition
+        )
     )
 
 
@@ -138,19 +146,21 @@ async def get_document(
     encoding: Annotated[
         Encoding, Query(description="`base64`: dense and colbert as little-endian float32 with their shape.")
     ] = "float",
+    partition: OnlyPartition = None,
     min_position: MinPosition = None,
 ) -> Response:
     """A stored document by its id."""
     await reached(services, name, min_position, deadline)
-    snapshot = await services.readable.open(name, Reading(deadline, newest=min_position is not None))
+    reading = Reading(deadline, newest=min_position is not None, filter=within_partition(None, partition))
+    snapshot = await services.readable.open(name, reading)
     missing = DocumentNotFoundError(f"collection {name!r} has no document {document_id[:600]!r}")
     if not representations:
         document = await services.pools.operations.run(snapshot.get, document_id)
-        if document is None:
+        if document is None or not is_within(document, partition):
             raise missing
         return json_response(document_record(document))
     row = await services.pools.operations.run(snapshot.stored, document_id)
-    if row is None:
+    if row is None or not is_within(row[0], partition):
         raise missing
     document, stored = row
     encoder = await services.encoders.of_collection(snapshot.settings)

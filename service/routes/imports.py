@@ -102,29 +102,32 @@ async def import_file(
     if int(request.headers.get("content-length", 0)) > max_bytes:
         raise too_large(max_bytes)
     if options.dry_run:
-        fields, tokenizer = await _measures(name, options, services, deadline, may_be_new=True)
+        fields, _, tokenizer = await _measures(name, options, services, deadline, may_be_new=True)
         async with _received(request, options, services) as file:
             previewed = await _previewed(file, options, fields, tokenizer, services)
         return json_response(_preview_record(previewed, options))
-    fields, tokenizer = await _measures(name, options, services, deadline)
-    lines = _imported(name, request, options, services, fields, tokenizer)
+    fields, partitioned, tokenizer = await _measures(name, options, services, deadline)
+    lines = _imported(name, request, options, services, fields, tokenizer, partitioned=partitioned)
     return _Lines(await anext(lines), lines)
 
 
 async def _measures(
     name: str, options: ImportRequest, services: Runtime, deadline: Deadline, *, may_be_new: bool = False
-) -> tuple[Mapping[str, FieldType], Tokenizer | None]:
-    """The declared fields of a collection, and what measures passages where there are some."""
+) -> tuple[Mapping[str, FieldType], bool, Tokenizer | None]:
+    """The declared fields of a collection, whether it is partitioned, and what measures passages where there
+    are some.
+    """
     try:
         services.require_open()
         settings = await services.writes().open_to_write(name, deadline)
     except CollectionNotFoundError:
         if not may_be_new:
             raise
-        return {}, None if options.reading.split is None else services.encoding.tokenizer
+        return {}, False, None if options.reading.split is None else services.encoding.tokenizer
     if options.reading.split is None:
-        return settings.fields, None
-    return settings.fields, (await services.encoders.of_collection(settings)).tokenizer
+        return settings.fields, settings.partitioned, None
+    encoding = await services.encoders.of_collection(settings)
+    return settings.fields, settings.partitioned, encoding.tokenizer
 
 
 @asynccontextmanager
@@ -163,6 +166,8 @@ async def _imported(
     services: Runtime,
     fields: Mapping[str, FieldType],
     tokenizer: Tokenizer | None,
+    *,
+    partitioned: bool,
 ) -> AsyncGenerator[dict[str, Any]]:
     """The lines of the answer. Raises as `DocumentImport.progress`, and as `ReceivedFile.take`."""
     pool = services.pools.imports
@@ -174,6 +179,7 @@ async def _imported(
                     on_error=options.on_error,
                     fields=fields,
                     reading=options.reading,
+                    partitioned=partitioned,
                     tokenizer=tokenizer,
                 )
             )

@@ -12,7 +12,6 @@ from fastapi import Query, Request, Response
 
 from tercet.index.candidates import Cursor, Page
 from tercet.index.documents.boosts import Boost, parse_boost
-from tercet.index.documents.filters import Filter, parse_filter
 from tercet.index.errors import InvalidQueryError
 from tercet.models.representations import OUTPUTS, Output
 from tercet.service.answers.pieces import BegunAnswer, response_of
@@ -29,6 +28,7 @@ from tercet.service.routes.common import (
     router,
     weights_of,
 )
+from tercet.service.routes.document_bodies import filter_of
 from tercet.service.schemas.search import (
     CandidatesRequest,
     CollectionName,
@@ -147,7 +147,7 @@ def _queries(body: SearchRequest, inputs: Sequence[QueryInput], limits: RequestL
         weights=None if body.weights is None else weights_of(body.weights),
         requested_sides=body.weights.requested if isinstance(body.weights, WeightsRequest) else frozenset(),
         candidates=_candidates(body.candidates, limits),
-        filter=_filter(body.filter),
+        filter=filter_of(body.filter, body.partition),
         explain=bool(body.explain),
         highlight=bool(body.highlight),
         effort=_effort(body.search_options),
@@ -271,13 +271,6 @@ def _candidates(requested: CandidatesRequest | None, limits: RequestLimits) -> W
     _within(requested.sparse or 0, limits.candidates, "candidates.sparse", "max_candidates")
     _within(requested.bm25 or 0, limits.candidates, "candidates.bm25", "max_candidates")
     return WantedCandidates(requested.dense, requested.sparse, requested.bm25, limits.candidates)
-
-
-def _filter(tree: dict[str, Any] | None) -> Filter | None:
-    try:
-        return None if tree is None else parse_filter(tree)
-    except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
 
 
 def _boosts(given: Sequence[object]) -> tuple[Boost, ...]:

@@ -20,10 +20,10 @@ from tercet.service.copies.backups import CollectionBackups
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.routes.backups import backup_record
 from tercet.service.routes.collections import Name, about_fields
-from tercet.service.routes.common import ADMIN, Allowed, Services, json_response, router
+from tercet.service.routes.common import ADMIN, WRITE, Allowed, Services, json_response, router
 from tercet.service.runtime import Runtime
 from tercet.service.schemas.collections import FieldsRequest
-from tercet.service.schemas.shards import ShardCollectionRequest
+from tercet.service.schemas.shards import ShardClaimRequest, ShardCollectionRequest
 from tercet.service.shard.messages import COLLECTIONS
 
 routes = router("shard")
@@ -63,6 +63,18 @@ async def check_shard_fields(name: Name, body: FieldsRequest, services: Services
             live.check_fields(body.fields)
 
     await services.pools.operations.run(check)
+    return Response(status_code=204)
+
+
+@routes.post(f"{COLLECTIONS}/{{name}}/claims", include_in_schema=False, dependencies=WRITE)
+async def claim_shard_documents(name: Name, body: ShardClaimRequest, services: Services) -> Response:
+    """Have no documents of some ids put here until the claim ends; one that is here is a conflict, 409."""
+
+    def claim() -> None:
+        with services.own_collections.writing(name) as live:
+            live.claim(body.ids, body.owner, ends=body.ends)
+
+    await services.pools.writes.run(claim)
     return Response(status_code=204)
 
 

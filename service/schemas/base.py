@@ -21,6 +21,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from tercet.index.documents.numbers import as_integer
+from tercet.index.documents.partitions import MAX_PARTITION_BYTES
 from tercet.service.invalid_values import LEAVE_OUT, NONE_OF_THESE, TOO_MANY, UnknownField
 from tercet.service.invalid_values import NAME_PATTERN as NAME_PATTERN
 from tercet.service.settings.settings import RequestLimits
@@ -144,6 +145,7 @@ MinPosition = Annotated[
         "written up to it, or is an error once the time of the request is over."
     ),
 ]
+Partition = Annotated[str, Field(min_length=1, max_length=MAX_PARTITION_BYTES)]
 NextPage = Annotated[
     str | None,
     Field(description="`after` of the next page, null on the last; only where `limit` or `after` was given."),

@@ -105,6 +105,11 @@ class CollectionRequest(Request):
         "string of RFC 3339, such as `2024-05-17T09:30:00Z`; without an offset it is UTC. `POST "
         "/collections/{name}/fields` declares more later.",
     )
+    partitioned: bool | None = Field(
+        False,
+        description="Whether each document has a `partition`, such as its tenant, by which it is placed: "
+        "over shards the documents of a partition are in one shard, and a search of it asks that one.",
+    )
     title: Annotated[str, Field(min_length=1, max_length=MAX_TITLE)] | None = Field(
         None, description="What people call the collection; its name is for programs."
     )
@@ -186,6 +191,7 @@ class CollectionResponse(BaseModel):
     bm25_language: Bm25Language | None = Field(description="Null without `bm25`.")
     window: WindowResponse | None = Field(description="Null where documents are encoded whole.")
     fields: dict[str, FieldType]
+    partitioned: bool = Field(description="Whether documents are placed by their field `partition`.")
     defaults: DefaultsResponse | None = Field(description="Null where none are stored.")
 
 

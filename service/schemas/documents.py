@@ -12,6 +12,7 @@ from tercet.service.schemas.base import (
     WHOLE,
     GivenPosition,
     MinPosition,
+    Partition,
     Position,
     Request,
     Text,
@@ -50,6 +51,9 @@ DocumentId = Annotated[
 ]
 KnownId = Annotated[str, BeforeValidator(identifier_of, json_schema_input_type=str | _Whole64)]
 Whole = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
+ONLY_PARTITION = Field(
+    None, description="All documents of this partition, or of these those of `ids` or `filter`."
+)
 
 
 class TextRepresentations(Request):
@@ -103,6 +107,11 @@ class DocumentContent(Request):
         description=f"JSON of at most {MAX_METADATA_LEVELS} levels, with integers of 64 bits; declared "
         "fields can be filtered by.",
     )
+    partition: Partition | None = Field(
+        None,
+        description="What a partitioned collection places it by, such as a tenant; a short form of "
+        "`metadata.partition`.",
+    )
 
 
 class DocumentRequest(DocumentContent):
@@ -140,7 +149,7 @@ class PutDocumentsRequest(Request):
     create: bool | None = Field(
         False,
         description="Makes the collection where it is missing, with the settings of a `PUT` of it without a "
-        "body gives; for that the key needs `admin`.",
+        "body gives, but partitioned where a document has a `partition`; for that the key needs `admin`.",
     )
     idempotency_key: Key | None = None
     if_position: IfPosition | None = None
@@ -179,7 +188,7 @@ class PatchDocumentResponse(BaseModel):
 
 
 class UpdateDocumentsRequest(Request):
-    """Which documents to change, by their ids or by a filter, and how."""
+    """Which documents to change, by ids or filter, a partition or both, and how."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -195,6 +204,7 @@ class UpdateDocumentsRequest(Request):
         | None
     ) = Field(None, description="Their number is limited by the setting `max_write_documents`.")
     filter: FilterTree | None = Field(None, description="All documents that it allows.")
+    partition: Partition | None = ONLY_PARTITION
     metadata: dict[str, Any] = Field(description="In place of all that each has, or merged into it.")
     merge: bool | None = Field(
         False,
@@ -212,7 +222,7 @@ class UpdateDocumentsResponse(BaseModel):
 
 
 class DeleteDocumentsRequest(Request):
-    """Which documents to delete: by their ids, or by a filter."""
+    """Which documents to delete: by ids or filter, a partition or both."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"ids": ["draft-1", "draft-2"]}, {"filter": {"lt": {"year": 1900}}}]}
@@ -223,6 +233,7 @@ class DeleteDocumentsRequest(Request):
         | None
     ) = Field(None, description="Their number is limited by the setting `max_write_documents`.")
     filter: FilterTree | None = Field(None, description="All documents that it allows.")
+    partition: Partition | None = ONLY_PARTITION
     idempotency_key: Key | None = None
 
 
@@ -239,6 +250,7 @@ class CountDocumentsRequest(Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"filter": {"lt": {"year": 1900}}}]})
 
     filter: FilterTree | None = Field(None, description="Those that it allows; by default all.")
+    partition: Partition | None = Field(None, description="Those of this one alone.")
     min_position: MinPosition | None = None
 
 
@@ -256,6 +268,7 @@ class GetDocumentsRequest(Request):
     ids: Annotated[list[KnownId], Field(min_length=1, fail_fast=True), counted("page_documents", "items")] = (
         Field(description="Their number is limited by the setting `max_page_documents`.")
     )
+    partition: Partition | None = Field(None, description="Only those of this one are there.")
     min_position: MinPosition | None = None
 
 
@@ -298,6 +311,7 @@ class DocumentResponse(BaseModel):
     title: str | None
     text: str
     metadata: dict[str, Any]
+    partition: str | None = Field(None, description="Only where `metadata.partition` is a text.")
     representations: StoredDocumentRepresentations | None = Field(None, description="Only where asked for.")
 
 

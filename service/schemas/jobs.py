@@ -29,6 +29,9 @@ class ReadingRequest(Request):
     text_field: ColumnName | None = Field(None, description="Column of the texts.")
     title_field: ColumnName | None = Field(None, description="Column of the titles.")
     id_field: ColumnName | None = Field(None, description="Column of the ids.")
+    partition_field: ColumnName | None = Field(
+        None, description="Column of the partitions, for a partitioned collection; by default `partition`."
+    )
     metadata_fields: ColumnNames | None = Field(None, description="Columns to keep; by default all others.")
     no_metadata_fields: ColumnNames | None = Field(None, description="Columns to leave out.")
     generate_ids: bool | None = Field(False, description="Make each id of what its document holds.")

@@ -16,6 +16,7 @@ from tercet.service.schemas.base import (
     AdapterName,
     Integer,
     MinPosition,
+    Partition,
     Request,
     Text,
     at_most,
@@ -226,6 +227,12 @@ class SearchRequest(Request):
     )
     candidates: CandidatesRequest | None = None
     filter: FilterTree | None = Field(None, description="Documents to search among.")
+    partition: Partition | None = Field(
+        None,
+        description="Only documents of this partition are searched, and counted by `facets`: a short form of "
+        'the filter `{"eq": {"partition": …}}`. Over shards one of them is asked. The collection\'s idf and '
+        "counts of words are those of all partitions.",
+    )
     adapter: AdapterName | None = Field(
         None, description="By default the collection's; another one is a conflict, 409."
     )

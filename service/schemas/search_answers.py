@@ -144,6 +144,7 @@ class HitResponse(BaseModel):
     title: str | None = _left_out()
     text: str = _left_out()
     metadata: dict[str, Any] = _left_out()
+    partition: str | None = Field(None, description="With `metadata`, where `metadata.partition` is a text.")
     explanation: ExplanationResponse | None = Field(None, description="Only where asked for.")
     highlights: list[HighlightResponse] | None = Field(
         None, description="Of `text`, in order and apart; only where asked for."

@@ -30,6 +30,18 @@ class ShardCollectionRequest(Request):
     claims: bool | None = False
 
 
+class ShardClaimRequest(Request):
+    """Ids of documents that another shard of a partitioned collection is about to get, by a put of this name,
+    or by one that has ended.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["tea", "rail"], "owner": "4f3c"}]})
+
+    ids: list[str]
+    owner: Annotated[str, Field(min_length=1, max_length=64)]
+    ends: bool = False
+
+
 class ShardVersionRequest(Request):
     """A version of the map of shards: for which a collection refuses writes, or what was brought is kept."""
 

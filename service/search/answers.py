@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tercet.index.candidates import CandidateLimits, Hit, Scores, Weights
+from tercet.index.documents.partitions import partition_record
 from tercet.models.representations import OUTPUTS, Output
 from tercet.service.search.query import DEFAULT_PARTS, AnswerPart, SearchOutcome
 from tercet.service.search.query_terms import ReadQuery
@@ -152,5 +153,7 @@ def _hit(
         "metadata": document.metadata,
     }
     included = {str(name): part for name, part in parts.items() if name in include}
+    if "metadata" in include:
+        included |= partition_record(document)
     collection = {} if document.collection is None else {"collection": document.collection}
     return {"id": document.id, **collection, "score": hit.score, **included}

@@ -119,7 +119,14 @@ class SearchPipeline:
     ) -> SearchPlan:
         """The first step: opens the collection, checks each query against it, and encodes them."""
         note(collection=scope.collection)
-        reading = Reading(ticket.deadline, scope.allow_partial, scope.newest, may_begin_again, scope.snapshot)
+        reading = Reading(
+            ticket.deadline,
+            scope.allow_partial,
+            scope.newest,
+            may_begin_again,
+            scope.snapshot,
+            queries[0].filter,  # which all queries of a request share
+        )
         target, encoding = await target_of(
             self._collections,
             self._encoders,

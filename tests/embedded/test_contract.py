@@ -98,6 +98,25 @@ def test_a_repeat_under_a_key_changes_nothing(notes: Any) -> None:
     assert notes.put([TEA], idempotency_key="k") == notes.put([TEA], idempotency_key="k")
 
 
+def test_a_partition_is_alone(store: Any, over: Over) -> None:
+    notes = store.collection("tenants", create=True, fields={"year": "integer"}, partitioned=True)
+    notes.put([{**note, "partition": f"t{number % 2}"} for number, note in enumerate(NOTES)])
+    assert [(hit.id, hit.partition) for hit in notes.search("rail", partition="t1")] == [("rail", "t1")]
+    assert notes.get(["tea"])[0].partition == "t0"
+    assert notes.get(["tea", "rail"], partition="t1").missing == ["tea"]
+    assert notes.delete(ids=["tea"], partition="t1").deleted == 0
+    assert notes.update(ids=["tea", "rail"], partition="t1", metadata={"year": 3}).updated == 1
+    assert [each.id for each in notes.documents(partition="t0")] == ["bread", "tea"]
+    assert notes.count(partition="t0", filter={"gte": {"year": 2025}}) == 1
+    assert notes.update(partition="t0", metadata={"year": 1}).updated == 2
+    with pytest.raises(over.errors.ConflictError) as raised:
+        notes.put([{**TEA, "partition": "t1"}])
+    assert raised.value.code == "partition_conflict"
+    assert notes.delete(partition="t0").deleted == 2
+    again = store.collection("tenants", create=True, fields={"year": "integer"}, partitioned=True)
+    assert again.describe()["documents"] == 1
+
+
 def test_metadata_is_replaced_or_merged(notes: Any) -> None:
     assert notes.update(ids=["tea", "gone"], metadata={"kind": "drink"}, merge=True).updated == 1
     assert notes.get(["tea"])[0].metadata == {"year": 2024, "kind": "drink"}

@@ -137,6 +137,21 @@ test("writes keep to positions and idempotency keys", server, () =>
     await assert.rejects(client.patchDocument(name, "d0", {}, { ifPosition: first.position }), ConflictError);
   }));
 
+test("a partition is searched, counted, changed and deleted alone", server, async () => {
+  await client.createCollection("js-tenants", { partitioned: true });
+  const tenants = documents(4).map((one, n) => ({ ...one, partition: `t${n % 2}` }));
+  await client.putDocuments("js-tenants", tenants);
+  const within = { partition: "t1" };
+  const { hits } = await client.search("js-tenants", "tea", within);
+  assert.deepEqual(hits.map((hit) => [hit.id, hit.partition]).sort(), [["d1", "t1"], ["d3", "t1"]]);
+  assert.equal(await client.countDocuments("js-tenants", undefined, within), 2);
+  assert.equal((await all(client.documents("js-tenants", within))).length, 2);
+  assert.equal((await client.updateDocuments("js-tenants", { year: 1 }, within)).updated, 2);
+  assert.equal((await client.deleteDocuments("js-tenants", within)).deleted, 2);
+  assert.equal((await client.document("js-tenants", "d0")).partition, "t0");
+  await client.deleteCollection("js-tenants");
+});
+
 test("bulk upserts report progress and read no further than they send", server, () =>
   withCollection("js-bulk", async (name) => {
     let read = 0;

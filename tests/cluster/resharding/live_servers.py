@@ -20,6 +20,7 @@ from tercet.cluster.resharding.servers import Opening, opened_servers
 from tercet.cluster.router.app import create_router_app
 from tercet.cluster.shards.client import ShardAccess
 from tercet.cluster.shards.map import ShardPlace, newest_map, publish_map
+from tercet.cluster.snapshots.following import Follower
 from tercet.cluster.snapshots.moving import SnapshotMoving
 from tercet.service.app import create_app
 from tercet.service.settings.settings import Settings
@@ -52,6 +53,13 @@ class Cluster:
         url = self._stack.enter_context(real_server(app))
         self.apps[url] = app
         return url
+
+    def replica(self, name: str, folder: str) -> str:
+        """The address of one that follows what a shard publishes in its folder."""
+        data, url = self._folder / name, f"{self.url}/{folder}"
+        settings = Settings(data=data, follow=url, follow_seconds=0.05, max_wait_seconds=60)
+        app = create_app(settings, self._encoder, following=Follower(url, data))
+        return self._stack.enter_context(real_server(app))
 
     def router(self, name: str, follow_seconds: float = 0.05) -> str:
         """The address of a router that follows the map."""

@@ -165,6 +165,25 @@ def test_what_no_document_may_hold_is_refused_though_ids_are_generated(tmp_path:
     assert reader.skipped == 2
 
 
+def test_a_column_of_partitions(tmp_path: Path) -> None:
+    records = [{"id": "a", "text": "tea", "tenant": 7}, {"id": "b", "text": "tea"}]
+    found = read(tmp_path / "x.jsonl", *records, partition="tenant")
+    assert [document.metadata for document in found] == [{"tenant": 7, "partition": "7"}, {}]
+    reader = DocumentReader(
+        tmp_path / "x.jsonl",
+        on_error="skip",
+        reading=Reading(ColumnChoice(partition="tenant")),
+        partitioned=True,
+    )
+    assert [document.id for document in reader] == ["a"]
+    assert [skip.reason for skip in reader.skips] == [
+        "document 'b': partition is null; a document of a partitioned collection has one, a text of 1 to 512 "
+        "bytes"
+    ]
+    with pytest.raises(SourceError, match="--partition-field"):
+        read(tmp_path / "x.jsonl", records[0], partition="none")
+
+
 def test_what_is_said_of_columns() -> None:
     assert USUAL.among(["id", "text", "lang"], "x").usual
     found = USUAL.among(["pid", "body", "name"], "x")

@@ -34,6 +34,7 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         "bm25": False,
         "bm25_language": None,
         "window": {"tokens": 32, "overlap": 8},
+        "partitioned": False,
         "defaults": None,
     }
     assert (await client.get("/collections/mine")).json() == created.json()

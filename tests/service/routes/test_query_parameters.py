@@ -16,7 +16,7 @@ PATHS = {
     "model": "any",
 }
 
-TAKEN = "this path takes after, filter, limit, min_position, order, order_by"
+TAKEN = "this path takes after, filter, limit, min_position, order, order_by, partition"
 
 
 @pytest.mark.slow

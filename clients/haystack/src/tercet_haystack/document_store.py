@@ -389,6 +389,7 @@ def _settings_of(described: CollectionResponse) -> CollectionRequest:
         "adapter",
         "window",
         "fields",
+        "partitioned",
     )
     found = {name: described[name] for name in names}  # type: ignore[literal-required]
     return cast(CollectionRequest, found)

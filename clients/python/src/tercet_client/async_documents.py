@@ -74,15 +74,19 @@ class AsyncDocuments(AsyncConnection):
         id: str,
         *,
         representations: bool = False,
+        partition: str | None = None,
         min_position: Position | None = None,
     ) -> DocumentResponse:
         """A stored document. Raises NotFoundError. representations: with all that is stored of it.
 
-        min_position: of a write's answer, after which it is read; as in the other methods that have it.
+        partition: in which it is to be; of several shards only one is asked then. min_position: of a write's
+        answer, after which it is read; as in the other methods that have it.
         """
         params = {"representations": "true"} if representations else {}
         if min_position is not None:
             params["min_position"] = str(min_position)
+        if partition is not None:
+            params["partition"] = partition
         path = path_of("collections", collection, "documents", id)
         return cast(DocumentResponse, await self._json("GET", path, params=params))
 
@@ -91,17 +95,20 @@ class AsyncDocuments(AsyncConnection):
         collection: str,
         *,
         filter: Filter | None = None,
+        partition: str | None = None,
         order_by: str | None = None,
         descending: bool = False,
         page: int = PAGE,
         min_position: Position | None = None,
     ) -> AsyncIterator[DocumentResponse]:
-        """All documents in order of id, or of a declared field, fetched page by page."""
+        """All documents, or those of a partition, in order of id or of a declared field, page by page."""
         params = {} if min_position is None else {"min_position": str(min_position)}
         if order_by is not None:
             params |= {"order_by": order_by, "order": "desc" if descending else "asc"}
         if filter is not None:
             params["filter"] = json.dumps(filter)
+        if partition is not None:
+            params["partition"] = partition
         return self._pages(path_of("collections", collection, "documents"), "documents", page, params)
 
     async def patch_document(
@@ -125,19 +132,29 @@ class AsyncDocuments(AsyncConnection):
         return cast(PatchDocumentResponse, await self._json("PATCH", path, body))
 
     async def count_documents(
-        self, collection: str, filter: Filter | None = None, *, min_position: Position | None = None
+        self,
+        collection: str,
+        filter: Filter | None = None,
+        *,
+        partition: str | None = None,
+        min_position: Position | None = None,
     ) -> int:
-        """How many documents there are, or how many a filter allows."""
-        body = {"filter": filter, "min_position": min_position}
+        """How many documents there are, or how many of them a filter allows, of one partition or of all."""
+        body = {"filter": filter, "partition": partition, "min_position": min_position}
         path = path_of("collections", collection, "documents", "count")
         return cast(int, (await self._json("POST", path, body))["count"])
 
     async def get_documents(
-        self, collection: str, ids: Sequence[str], *, min_position: Position | None = None
+        self,
+        collection: str,
+        ids: Sequence[str],
+        *,
+        partition: str | None = None,
+        min_position: Position | None = None,
     ) -> GetDocumentsResponse:
-        """Several documents by their ids, and the ids that are not there."""
+        """Several documents by their ids, and the ids that are not there, or not in a partition."""
         path = path_of("collections", collection, "documents", "get")
-        body = {"ids": list(ids), "min_position": min_position}
+        body = {"ids": list(ids), "partition": partition, "min_position": min_position}
         return cast(GetDocumentsResponse, await self._json("POST", path, body))
 
     async def update_documents(
@@ -147,14 +164,18 @@ class AsyncDocuments(AsyncConnection):
         *,
         ids: Sequence[str] | None = None,
         filter: Filter | None = None,
+        partition: str | None = None,
         merge: bool = False,
         idempotency_key: str | None = None,
     ) -> UpdateDocumentsResponse:
-        """Changes the metadata of documents, by ids or by a filter; ids that are not there are no error."""
+        """Changes the metadata of documents, by ids or a filter, of one partition or of all, or all of one.
+
+        Ids that are not there are no error.
+        """
         body = {
             "metadata": dict(metadata),
             "merge": merge,
-            **which(ids, filter),
+            **which(ids, filter, partition),
             "idempotency_key": idempotency_key or uuid.uuid4().hex,
         }
         path = path_of("collections", collection, "documents", "update")
@@ -166,10 +187,14 @@ class AsyncDocuments(AsyncConnection):
         *,
         ids: Sequence[str] | None = None,
         filter: Filter | None = None,
+        partition: str | None = None,
         idempotency_key: str | None = None,
     ) -> DeleteDocumentsResponse:
-        """Deletes documents by ids or by a filter; ids that are not there are no error."""
-        body = {**which(ids, filter), "idempotency_key": idempotency_key or uuid.uuid4().hex}
+        """Deletes documents, by ids or a filter, of one partition or of all, or all of one.
+
+        Ids that are not there are no error.
+        """
+        body = {**which(ids, filter, partition), "idempotency_key": idempotency_key or uuid.uuid4().hex}
         path = path_of("collections", collection, "documents", "delete")
         return cast(DeleteDocumentsResponse, await self._json("POST", path, body))
 

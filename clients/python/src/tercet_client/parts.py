@@ -47,7 +47,7 @@ def _parameter(value: str | bool | int | Sequence[str]) -> str | list[str]:
     return str(value) if isinstance(value, str | int) else list(value)
 
 
-def which(ids: Sequence[str] | None, filter: Filter | None) -> dict[str, Any]:
+def which(ids: Sequence[str] | None, filter: Filter | None, partition: str | None) -> dict[str, Any]:
     """The part of a body that says which documents are meant."""
-    given = {"ids": None if ids is None else list(ids), "filter": filter}
+    given = {"ids": None if ids is None else list(ids), "filter": filter, "partition": partition}
     return {name: value for name, value in given.items() if value is not None}

@@ -24,8 +24,9 @@ Query = str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery
 class SearchKeywords(TypedDict, total=False):
     """What is left out, or None, is up to the server.
 
-    highlight: which parts of hits have what the query says; offset: hits to leave out; snapshot: of a former
-    answer, so that pages fit together; min_position: of a write's answer, after which is searched;
+    partition: of which alone documents are searched; highlight: which parts of hits have what the query
+    says; offset: hits to leave out; snapshot: of a former answer, so that pages fit together; min_position:
+    of a write's answer, after which is searched;
     allow_partial: hits without those of shards that do not answer, which `partial` of the answer names;
     min_score, min_confidence: of hits at least; include: the parts of a hit beside id and score; group_by: a
     keyword field, of each of whose values the best hit counts; facets: of fields so many of the commonest
@@ -37,6 +38,7 @@ class SearchKeywords(TypedDict, total=False):
     weights: SearchWeightsRequest | Preset | None
     candidates: CandidatesRequest | None
     filter: Filter | None
+    partition: str | None
     adapter: str | None
     explain: bool
     highlight: bool

@@ -124,6 +124,7 @@ CollectionRequest = TypedDict(
         "adapter": "NotRequired[str | None]",
         "window": "NotRequired[WindowRequest | Literal[False] | None]",
         "fields": "NotRequired[dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']] | None]",
+        "partitioned": "NotRequired[bool | None]",
         "title": "NotRequired[str | None]",
     },
 )
@@ -152,6 +153,7 @@ CollectionResponse = TypedDict(
         "bm25_language": "Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None",
         "window": "WindowResponse | None",
         "fields": "dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']]",
+        "partitioned": "bool",
         "defaults": "DefaultsResponse | None",
     },
 )
@@ -161,6 +163,7 @@ CountDocumentsRequest = TypedDict(
     "CountDocumentsRequest",
     {
         "filter": "NotRequired[Filter | None]",
+        "partition": "NotRequired[str | None]",
         "min_position": "NotRequired[int | str | None]",
     },
 )
@@ -216,12 +219,13 @@ DefaultsResponse = TypedDict(
     },
 )
 
-# Which documents to delete: by their ids, or by a filter.
+# Which documents to delete: by ids or filter, a partition or both.
 DeleteDocumentsRequest = TypedDict(
     "DeleteDocumentsRequest",
     {
         "ids": "NotRequired[list[str | int] | None]",
         "filter": "NotRequired[Filter | None]",
+        "partition": "NotRequired[str | None]",
         "idempotency_key": "NotRequired[str | None]",
     },
 )
@@ -267,6 +271,7 @@ DocumentRequest = TypedDict(
         "text": "str",
         "title": "NotRequired[str | None]",
         "metadata": "NotRequired[dict[str, Any] | None]",
+        "partition": "NotRequired[str | None]",
         "representations": "NotRequired[DocumentRepresentations | None]",
     },
 )
@@ -280,6 +285,7 @@ DocumentResponse = TypedDict(
         "title": "str | None",
         "text": "str",
         "metadata": "dict[str, Any]",
+        "partition": "NotRequired[str | None]",
         "representations": "NotRequired[StoredDocumentRepresentations | None]",
     },
 )
@@ -289,7 +295,7 @@ EmbedRequest = TypedDict(
     "EmbedRequest",
     {
         "inputs": "str | list[str]",
-        "input_type": "NotRequired[Literal['document', 'query'] | None]",
+        "input_type": "NotRequired[Literal['query', 'document'] | None]",
         "outputs": "NotRequired[list[Literal['dense', 'sparse', 'colbert']] | None]",
         "truncate": "NotRequired[bool | None]",
         "max_length": "NotRequired[int | None]",
@@ -468,6 +474,7 @@ GetDocumentsRequest = TypedDict(
     "GetDocumentsRequest",
     {
         "ids": "list[str | int]",
+        "partition": "NotRequired[str | None]",
         "min_position": "NotRequired[int | str | None]",
     },
 )
@@ -519,6 +526,7 @@ HitResponse = TypedDict(
         "title": "NotRequired[str | None]",
         "text": "NotRequired[str]",
         "metadata": "NotRequired[dict[str, Any]]",
+        "partition": "NotRequired[str | None]",
         "explanation": "NotRequired[ExplanationResponse | None]",
         "highlights": "NotRequired[list[HighlightResponse] | None]",
         "title_highlights": "NotRequired[list[HighlightResponse] | None]",
@@ -861,6 +869,7 @@ ReadingRequest = TypedDict(
         "text_field": "NotRequired[str | None]",
         "title_field": "NotRequired[str | None]",
         "id_field": "NotRequired[str | None]",
+        "partition_field": "NotRequired[str | None]",
         "metadata_fields": "NotRequired[list[str] | None]",
         "no_metadata_fields": "NotRequired[list[str] | None]",
         "generate_ids": "NotRequired[bool | None]",
@@ -1008,6 +1017,7 @@ SearchRequest = TypedDict(
         "weights": "NotRequired[SearchWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
         "candidates": "NotRequired[CandidatesRequest | None]",
         "filter": "NotRequired[Filter | None]",
+        "partition": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "explain": "NotRequired[bool | None]",
         "highlight": "NotRequired[bool | None]",
@@ -1193,12 +1203,13 @@ UnpublishedResponse = TypedDict(
     },
 )
 
-# Which documents to change, by their ids or by a filter, and how.
+# Which documents to change, by ids or filter, a partition or both, and how.
 UpdateDocumentsRequest = TypedDict(
     "UpdateDocumentsRequest",
     {
         "ids": "NotRequired[list[str | int] | None]",
         "filter": "NotRequired[Filter | None]",
+        "partition": "NotRequired[str | None]",
         "metadata": "dict[str, Any]",
         "merge": "NotRequired[bool | None]",
         "idempotency_key": "NotRequired[str | None]",
