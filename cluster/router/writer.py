@@ -288,8 +288,9 @@ class ShardedWriter:
         *,
         adds: bool = False,
     ) -> ShardedWritten:
-        """What is done to documents by their ids. attempt: is given what each shard is sent to choose them by:
-        its own ids, or of a partitioned collection all, where it may have some. adds: as of `HeldWrites.whole`.
+        """What is done to documents by their ids. attempt: is given what each shard is sent to choose them
+        by: its own ids, or of a partitioned collection all, where it may have some. adds: as for what is
+        whole.
         """
         allowed = {} if partition is None else {"partition": partition}
         if self.settings.partitioned:
