@@ -19,7 +19,6 @@ from tercet.index.catalog.lineage import Lineage, ShardPart
 from tercet.index.catalog.records import Record
 from tercet.service.copies.moving import Moved
 from tercet.service.load.deadlines import within
-from tercet.service.remote.http import HttpTransport
 from tercet.service.shard.messages import COLLECTIONS
 
 LONGEST_SECONDS = 6 * 3600.0  # of what reads all bytes of a collection
@@ -135,11 +134,7 @@ def opened_servers(access: ShardAccess) -> Iterator[Opening]:
     asyncio.run_coroutine_threadsafe(take(), loop).result()  # before anything is asked
 
     def opened(urls: Sequence[str], collection: str) -> MapServers:
-        clients = [
-            ShardClient(HttpTransport(url, connections), access.timeout_seconds, connections.probes)
-            for url in urls
-        ]
-        return MapServers(Fleet(clients, taken), collection)
+        return MapServers(Fleet([[access.client(url, connections)] for url in urls], taken), collection)
 
     try:
         yield opened

@@ -11,11 +11,10 @@ from tercet.cluster.router.collections import ShardedCollections
 from tercet.cluster.router.followed_map import FollowedMap
 from tercet.cluster.router.shard_map import is_map
 from tercet.cluster.shards.calls import Loop
-from tercet.cluster.shards.client import ShardAccess, ShardClient
+from tercet.cluster.shards.client import ShardAccess
 from tercet.cluster.shards.fleet import Fleet
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.remote.http import HttpTransport
 from tercet.service.remote.transport import Transport
 from tercet.service.settings.server_urls import servers_of_shards
 from tercet.service.settings.settings import Settings
@@ -40,12 +39,8 @@ def collections_of(settings: Settings) -> ShardedCollections:
     loop, access = Loop(), ShardAccess.of(settings)
     connections = access.connections()
 
-    def client(url: str) -> ShardClient:
-        return ShardClient(HttpTransport(url, connections), access.timeout_seconds, connections.probes)
-
     def fleet_of(servers: Sequence[Sequence[str]]) -> Fleet:
-        clients = [[client(url) for url in shard] for shard in servers]
-        return Fleet([writing for writing, *_ in clients], loop, [replicas for _, *replicas in clients])
+        return Fleet([[access.client(url, connections) for url in shard] for shard in servers], loop)
 
     if not is_map(settings.shards):
         return ShardedCollections(fleet_of(servers_of_shards(settings.shards)), connections)

@@ -21,7 +21,7 @@ from tercet.service.load.admission import too_late
 from tercet.service.load.clients import PART_HEADER
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.remote.circuit import CircuitPolicy, ServerState
-from tercet.service.remote.http import HttpConnections
+from tercet.service.remote.http import HttpConnections, HttpTransport
 from tercet.service.remote.probes import Probes
 from tercet.service.remote.server import RemoteServer
 from tercet.service.remote.transport import JSON, NO_HEADERS, Headers, RemoteAnswer, RemoteRequest, Transport
@@ -59,6 +59,10 @@ class ShardAccess:
     def connections(self) -> HttpConnections:
         """Connections over which shards are asked so."""
         return HttpConnections(self.key, self.answer_bytes)
+
+    def client(self, url: str, connections: HttpConnections) -> ShardClient:
+        """A server of a shard over these."""
+        return ShardClient(HttpTransport(url, connections), self.timeout_seconds, connections.probes)
 
 
 class ShardClient:

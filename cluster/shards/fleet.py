@@ -21,14 +21,9 @@ class Fleet:
     threads other than that of the event loop.
     """
 
-    def __init__(
-        self, clients: Sequence[ShardClient], loop: Loop, replicas: Sequence[Sequence[ShardClient]] = ()
-    ) -> None:
-        """clients: the writing servers; replicas: of each shard those that follow it, by default none."""
-        more = replicas or [()] * len(clients)
-        self.servers = tuple(
-            ShardServers([client, *others]) for client, others in zip(clients, more, strict=True)
-        )
+    def __init__(self, clients: Sequence[Sequence[ShardClient]], loop: Loop) -> None:
+        """clients: the servers of each shard, the one that is taken for the writing one first."""
+        self.servers = tuple(map(ShardServers, clients))
         self.loop = loop
 
     @property

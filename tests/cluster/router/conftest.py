@@ -69,7 +69,7 @@ class AppTransport:
 
 def router_over(settings: Settings, encoder: Encoder, transports: Sequence[AppTransport]) -> FastAPI:
     """A router whose shards are applications in the same event loop."""
-    fleet = Fleet([ShardClient(each, settings.shards_timeout_seconds) for each in transports], Loop())
+    fleet = Fleet([[ShardClient(each, settings.shards_timeout_seconds)] for each in transports], Loop())
     return create_app(settings, encoder, served=ShardedCollections(fleet).served)
 
 
@@ -162,7 +162,7 @@ def divide(
             background.run(stack.enter_async_context(app.router.lifespan_context(app)))
             transports.append(AppTransport(f"shard{shard}", app))
         background.run(ready(transports))
-        collections = ShardedCollections(Fleet([ShardClient(each) for each in transports], Loop()))
+        collections = ShardedCollections(Fleet([[ShardClient(each)] for each in transports], Loop()))
         background.run(collections.start())
         one = Collection.open(tmp_path / "one" / "collections", NAME).snapshot()
         return Divided(background, tmp_path, one, collections)

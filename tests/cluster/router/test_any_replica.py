@@ -128,7 +128,7 @@ def replicated(
             background.run(stack.enter_async_context(app.router.lifespan_context(app)))
             clients[shard].append(ShardClient(Counting(f"{shard}-{server}", app)))
     background.run(ready([client.server._transport for shard in clients for client in shard]))  # type: ignore[misc]
-    fleet = Fleet([first for first, *_ in clients], Loop(), [others for _, *others in clients])
+    fleet = Fleet(clients, Loop())
     made = Replicated(background, fleet, {})
     later, later_encoded = documents, encoded
     if request.param == "behind":

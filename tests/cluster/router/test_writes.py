@@ -71,7 +71,7 @@ class Servers:
     def start_router(self, name: str, wrap: Callable[[HttpTransport], Any], *urls: str) -> str:
         """A router whose ways to its shards are wrapped."""
         connections = HttpConnections()
-        clients = [ShardClient(wrap(HttpTransport(url, connections))) for url in urls]
+        clients = [[ShardClient(wrap(HttpTransport(url, connections)))] for url in urls]
         served = ShardedCollections(Fleet(clients, Loop()), connections).served
         app = create_app(Settings(data=self._root / name, port=0), self._encoder, served=served)
         return self._enter(name, real_server(app))

@@ -22,7 +22,6 @@ from tercet.service.exceptions import (
 from tercet.service.http.checksums import checksum_of, request_checksums
 from tercet.service.load.deadlines import Deadline
 from tercet.service.remote.circuit import ServerState
-from tercet.service.remote.http import HttpTransport
 from tests.service.polling import pause
 
 Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
@@ -64,7 +63,7 @@ async def client(url: str, **access: float | str) -> AsyncIterator[ShardClient]:
     given = ShardAccess(**access)  # type: ignore[arg-type]  # parameters of several types
     connections = given.connections()
     try:
-        yield ShardClient(HttpTransport(url, connections), given.timeout_seconds, connections.probes)
+        yield given.client(url, connections)
     finally:
         await connections.close()
 

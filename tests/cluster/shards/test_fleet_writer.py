@@ -60,7 +60,7 @@ def loop() -> Iterator[Loop]:
 
 def fleet_of(loop: Loop, servers: Sequence[Server]) -> Fleet:
     first, *others = (ShardClient(server) for server in servers)
-    return Fleet([first], loop, [others])
+    return Fleet([[first, *others]], loop)
 
 
 async def write(client: ShardClient) -> Any:
