@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.checked import CheckedDocuments
 from tercet.index.documents.filters import Filter
+from tercet.index.documents.metadata import FieldType
 from tercet.index.documents.store import encode_id
 from tercet.index.errors import (
     DocumentNotFoundError,
@@ -44,12 +45,15 @@ RETRY_SECONDS = 1.0  # a flush of what fills the memory takes about so long
 
 @dataclass(frozen=True, slots=True)
 class DocumentBatch:
-    """Documents to put, at least one. ready: the representations that some of them came with."""
+    """Documents to put, at least one. ready: the representations that some of them came with; declares:
+    fields that they need, which the collection gets where it has none of these names.
+    """
 
     documents: Sequence[Document]
     ready: ReadyDocuments | None = None
     if_position: Position | None = None
     key: WriteKey | None = None
+    declares: Mapping[str, FieldType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ class DocumentWriter:
 
         def put() -> Acknowledged:
             with self._collections.writing(settings.name, deadline) as live:
+                if not batch.declares.keys() <= live.settings.fields.keys():
+                    live.declare(batch.declares)
                 written = live.put(
                     checked,
                     encoded.representations,

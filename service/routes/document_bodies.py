@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from tercet.index.candidates import Document
 from tercet.index.documents.filters import Filter, parse_filter
-from tercet.index.documents.metadata import require_metadata
+from tercet.index.documents.metadata import FieldType, require_metadata
 from tercet.index.documents.partitions import PARTITION, within_partition
 from tercet.index.errors import InvalidQueryError
 from tercet.index.live.records import WriteKey
@@ -48,6 +48,12 @@ def about_the_filter() -> Iterator[None]:
         yield
     except InvalidQueryError as error:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
+
+
+def partition_fields(contents: Sequence[DocumentContent]) -> dict[str, FieldType]:
+    """The field of partitions where a document has one, so that searches know it in any collection."""
+    has_partition = any(content.partition is not None for content in contents)
+    return {PARTITION: "keyword"} if has_partition else {}
 
 
 def documents_of(contents: Sequence[DocumentContent]) -> list[Document]:

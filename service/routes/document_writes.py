@@ -23,6 +23,7 @@ from tercet.service.routes.document_bodies import (
     check_texts,
     contents_of,
     documents_of,
+    partition_fields,
     ready_texts,
     which_of,
 )
@@ -77,7 +78,8 @@ async def put_binary_documents(
         key = await services.pools.bodies.run(
             write_key, given, f"PUT {DOCUMENTS}", (name,), content, keys.digest
         )
-    batch = DocumentBatch(documents_of(contents), ready, body.if_position, key)
+    fields = partition_fields(contents)
+    batch = DocumentBatch(documents_of(contents), ready, body.if_position, key, fields)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 
@@ -121,7 +123,8 @@ async def put_documents(
     ready = None
     if any(document.representations is not None for document in body.documents):
         ready = await services.pools.bodies.run(ready_texts, body.documents)
-    batch = DocumentBatch(documents_of(body.documents), ready, body.if_position, key)
+    fields = partition_fields(body.documents)
+    batch = DocumentBatch(documents_of(body.documents), ready, body.if_position, key, fields)
     try:
         return _put_answer(await services.writer.put(name, batch, deadline))
     except CollectionNotFoundError:
@@ -129,8 +132,7 @@ async def put_documents(
             raise
     access_of(request).require("admin", "create collections")
     with suppress(CollectionExistsError):  # made by somebody else meanwhile
-        partitioned = any(document.partition is not None for document in body.documents)
-        wanted = CollectionRequest.model_validate({"partitioned": partitioned})
+        wanted = CollectionRequest.model_validate({"partitioned": bool(fields)})
         await create_collection(name, services, wanted)
     return _put_answer(await services.writer.put(name, batch, deadline))
 

@@ -230,8 +230,8 @@ class SearchRequest(Request):
     partition: Partition | None = Field(
         None,
         description="Only documents of this partition are searched, and counted by `facets`: a short form of "
-        'the filter `{"eq": {"partition": …}}`. Over shards one of them is asked. The collection\'s idf and '
-        "counts of words are those of all partitions.",
+        'the filter `{"eq": {"partition": …}}`. Over shards that of a partitioned collection is asked alone. '
+        "The collection's idf and counts of words are those of all partitions.",
     )
     adapter: AdapterName | None = Field(
         None, description="By default the collection's; another one is a conflict, 409."

@@ -117,6 +117,16 @@ def test_a_partition_is_alone(store: Any, over: Over) -> None:
     assert again.describe()["documents"] == 1
 
 
+def test_a_partition_may_be_searched_in_any_collection(store: Any) -> None:
+    notes = store.collection("mixed", create=True)
+    notes.put([TEA])
+    notes.put([{**note, "partition": "t1"} for note in NOTES if note is not TEA])
+    assert {hit.partition for hit in notes.search("rail", partition="t1")} == {"t1"}
+    assert notes.count(partition="t1") == 2
+    notes.put([{**TEA, "partition": "t1"}])
+    assert notes.count(partition="t1") == 3
+
+
 def test_metadata_is_replaced_or_merged(notes: Any) -> None:
     assert notes.update(ids=["tea", "gone"], metadata={"kind": "drink"}, merge=True).updated == 1
     assert notes.get(["tea"])[0].metadata == {"year": 2024, "kind": "drink"}
