@@ -88,7 +88,7 @@ class Corpus:
                 np.full(count, TOKENS + 1),
                 np.zeros(count, np.bool_),
                 self._dense_of(generator, parents),
-                self._terms_of(generator, parents),
+                mixed_terms(self._sparse, generator, parents),
                 self._tokens_of(generator, parents),
             ),
         )
@@ -98,27 +98,29 @@ class Corpus:
         mixed = share * self._dense[parents[:, 0]] + (1 - share) * self._dense[parents[:, 1]]
         return noisy(generator, mixed, DENSE_NOISE)
 
-    def _terms_of(self, generator: np.random.Generator, parents: Int64) -> SparseRows:
-        """The distinct terms of three passages, in random order, up to 100 of them."""
-        rows = self._sparse.take(parents.reshape(-1))
-        owner = np.repeat(np.arange(len(parents)), np.diff(rows.indptr[::3]))
-        order = np.lexsort((rows.token_ids, owner))
-        owner, ids, weights = owner[order], rows.token_ids[order], rows.weights[order]
-        new = np.ones(len(ids), np.bool_)
-        new[1:] = (owner[1:] != owner[:-1]) | (ids[1:] != ids[:-1])
-        owner, ids, weights = owner[new], ids[new], weights[new]
-        shuffled = np.lexsort((generator.random(len(ids)), owner))
-        rank = np.arange(len(ids)) - np.searchsorted(owner, owner)
-        kept = np.sort(shuffled[rank < TERMS])
-        counts = np.bincount(owner[kept], minlength=len(parents))
-        return SparseRows(offsets_of(counts), ids[kept], weights[kept])
-
     def _tokens_of(self, generator: np.random.Generator, parents: Int64) -> TokenVectors:
         parent = np.where(generator.random((len(parents), TOKENS)) < 0.7, parents[:, :1], parents[:, 1:2])
         starts, lengths = self._tokens.offsets[parent], np.diff(self._tokens.offsets)[parent]
         places = starts + (generator.random(parent.shape) * lengths).astype(np.int64)
         vectors = noisy(generator, self._tokens.vectors[places.reshape(-1)], TOKEN_NOISE)
         return TokenVectors(vectors, TOKENS * np.arange(len(parents) + 1))
+
+
+def mixed_terms(real: SparseRows, generator: np.random.Generator, parents: Int64) -> SparseRows:
+    """The distinct terms of three passages int64[N, 3] each, in random order, up to 100 of them."""
+    rows = real.take(parents.reshape(-1))
+    part = np.repeat(np.arange(parents.size), np.diff(rows.indptr))
+    # By document, term and passage, in one number, as sorting by three takes five times as long.
+    order = np.argsort(part // 3 << 34 | rows.token_ids.astype(np.int64) << 2 | part % 3)
+    owner, ids, weights = part[order] // 3, rows.token_ids[order], rows.weights[order]
+    new = np.ones(len(ids), np.bool_)
+    new[1:] = (owner[1:] != owner[:-1]) | (ids[1:] != ids[:-1])
+    owner, ids, weights = owner[new], ids[new], weights[new]
+    shuffled = np.argsort(owner + generator.random(len(ids)))
+    rank = np.arange(len(ids)) - np.searchsorted(owner, np.arange(len(parents)))[owner]
+    kept = np.sort(shuffled[rank < TERMS])
+    counts = np.bincount(owner[kept], minlength=len(parents))
+    return SparseRows(offsets_of(counts), ids[kept], weights[kept])
 
 
 def noisy(generator: np.random.Generator, vectors: Float32, length: float) -> Float32:

@@ -7,9 +7,16 @@ in two ways: by sorting all accumulators (`sort`), and by NumPy's vectorized arg
 is the best that a few lines can do. The three run all queries in turn, several times, so that noise on the
 machine meets them alike.
 
+How much of the postings is left unread where weights are learned? Synthetic weights are equally large for
+rare and for common terms, so nothing can be skipped there. So documents are made of 4,000 real passages as
+scale.py makes them, in segments of 250,000, and queries are the first words of others, with the collection's
+idf: the best 200 on one thread, in processor time, by reading everything and by skipping, in turn, with equal
+results. Impacts of a column are read of all documents of its block, and count.
+
 Figures of other numbers of documents, measured before, stay in the results.
 
-Run: python -m benchmarks.sparse [--documents 200000 1000000]
+Run: python -m benchmarks.sparse [--documents 200000 1000000] [--learned 100000 1000000] [--folder FOLDER]
+(FOLDER keeps the made documents)
 """
 
 import argparse
@@ -23,16 +30,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.recording import dated, earlier, write
+from benchmarks.recording import ROOT, dated, earlier, write
+from benchmarks.scale import mixed_terms, passages
 from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.search import lexical_search
 from tercet.index.search.lexical_search import LexicalSearch
+from tercet.index.sparse.document_frequencies import document_frequencies
+from tercet.index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
+from tercet.index.sparse.idf import inverse_document_frequencies
 from tercet.index.sparse.inverted_index import InvertedIndex, build_inverted
 from tercet.index.sparse.query import LexicalQuery
-from tercet.models.representations import SparseRows
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float64, Int64, SparseRows
 
 DOCUMENTS, VOCABULARY, TOKENS, QUERY_TERMS, QUERIES, TOP = 200_000, 250_002, 92, 12, 300, 100
 PASSES = 3
 SPEEDUP_BAR, POSTING_BAR_NS = 20, 0.8
+SAMPLE, ASKED, WORD_PIECES, CANDIDATES = 4_000, 100, 30_522, 200
+SEGMENT, BATCH, ENCODED_AT_ONCE = 250_000, 5_000, 500
+FEWER_BAR, SLOWER_BAR = 5.0, 1.05  # among 10,000,000 documents; among 100,000
 
 Array = npt.NDArray[np.generic]
 Query = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
@@ -167,16 +185,127 @@ def measured(documents: int) -> dict[str, Any]:
     return record
 
 
+def encoded(folder: Path) -> tuple[SparseRows, list[Query]]:
+    """The lexical rows of the passages that documents are made from, and queries; kept in the folder."""
+    kept = folder / "encoded.npz"
+    if not kept.exists():
+        encoder = load_encoder(str(ROOT / "checkpoints" / SHIPPED[0]))
+        texts, asked = passages()
+        parts = []
+        for first in range(0, SAMPLE, ENCODED_AT_ONCE):
+            some = encode(encoder, texts[:SAMPLE][first : first + ENCODED_AT_ONCE], "document", ("sparse",))
+            assert some.sparse is not None
+            parts.append(some.sparse)
+        queries = encode(encoder, asked[:ASKED], "query", ("sparse",)).sparse
+        assert queries is not None
+        both = {"passages": SparseRows.concatenate(parts), "queries": queries}
+        arrays = {
+            f"{name}_{array}": getattr(rows, array)
+            for name, rows in both.items()
+            for array in ("indptr", "token_ids", "weights")
+        }
+        np.savez(kept, **arrays)
+    with np.load(kept) as arrays:
+        real, queries = (
+            SparseRows(*(arrays[f"{name}_{array}"] for array in ("indptr", "token_ids", "weights")))
+            for name in ("passages", "queries")
+        )
+    return real, [queries.row(row) for row in range(len(queries))]
+
+
+def made_segments(folder: Path, real: SparseRows, documents: int) -> list[tuple[SparseRows, InvertedIndex]]:
+    """So many documents, in segments that are there already or are built."""
+    segments = []
+    for first in range(0, documents, SEGMENT):
+        last = min(first + SEGMENT, documents)
+        arrays = ArrayFolder(folder / f"{first}-{last}")
+        if not arrays.folder.exists():
+            arrays = ArrayFolder(folder / "partial")
+            arrays.folder.mkdir()
+            writer = ForwardRowsWriter(arrays)
+            for start in range(first, last, BATCH):
+                generator = np.random.default_rng(start)
+                count = min(BATCH, last - start)
+                writer.append(mixed_terms(real, generator, generator.integers(0, len(real), (count, 3))))
+            writer.finish()
+            build_inverted(open_forward_rows(arrays, last - first), WORD_PIECES, arrays)
+            arrays = ArrayFolder(arrays.folder.rename(folder / f"{first}-{last}"))
+        forward = open_forward_rows(arrays, last - first)
+        segments.append((forward, InvertedIndex.open(arrays, forward)))
+    return segments
+
+
+def idf_factors(rows: SparseRows) -> tuple[Int64, Float64]:
+    """How many of the documents have each term, and the factors idf(t) / m of `index/sparse/idf.py`."""
+    frequencies = document_frequencies(rows.token_ids, WORD_PIECES)
+    masses = np.bincount(rows.token_ids, rows.weights, WORD_PIECES)
+    idf = inverse_document_frequencies(len(rows), frequencies)
+    return frequencies, idf * (masses.sum() / (masses @ idf))
+
+
+def measured_learned(folder: Path, documents: int) -> dict[str, Any]:
+    """The figures of so many documents with learned weights, which are printed, too."""
+    real, asked = encoded(folder)
+    segments = made_segments(folder, real, documents)
+    indexes = [index for _, index in segments]
+    frequencies, factors = idf_factors(segments[0][0])  # all segments have about the same
+    queries = [(ids, (weights * factors[ids]).astype(np.float32)) for ids, weights in asked]
+    shares = {"reading": 0.0, "skipping": lexical_search.DEFERRED_SHARE}
+    times = {name: np.full(len(queries), np.inf) for name in shares}
+    read = {name: np.zeros(len(queries)) for name in shares}
+    for turn in range(2 * PASSES):
+        for place, (ids, weights) in enumerate(queries):
+            results = []
+            for name, share in sorted(shares.items(), reverse=turn % 2 > 0):
+                lexical_search.DEFERRED_SHARE = share
+                started = time.thread_time()
+                query = LexicalQuery.of(ids, weights, len(indexes))
+                search = LexicalSearch(indexes, query, CANDIDATES, [None] * len(indexes))
+                results.append(search.best([search.find(0, len(indexes))]))
+                times[name][place] = min(times[name][place], time.thread_time() - started)
+                read[name][place] = search.impacts_read
+            assert all(np.array_equal(*pair) for pair in zip(*results, strict=True)), "results differ"
+    lexical_search.DEFERRED_SHARE = shares["skipping"]
+    postings = (
+        float(np.mean([frequencies[ids].sum() for ids, _ in queries])) * documents / len(segments[0][0])
+    )
+    record = {
+        "queries": len(queries),
+        "terms": float(np.mean([len(ids) for ids, _ in queries])),
+        "postings_per_query": round(postings),
+        "impacts_read": {name: round(float(counts.mean())) for name, counts in read.items()},
+        "times_fewer": round(float(read["reading"].mean() / read["skipping"].mean()), 2),
+        "median_ms": {name: round(1000 * float(np.median(some)), 3) for name, some in times.items()},
+        "p95_ms": {name: round(1000 * float(np.quantile(some, 0.95)), 3) for name, some in times.items()},
+    }
+    print(f"{documents:,} documents of learned weights:", record, flush=True)
+    return record
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--documents", type=int, nargs="+", default=[DOCUMENTS, 5 * DOCUMENTS])
-    sizes = parser.parse_args().documents
+    parser.add_argument("--documents", type=int, nargs="*", default=[DOCUMENTS, 5 * DOCUMENTS])
+    parser.add_argument("--learned", type=int, nargs="*", default=[100_000, 1_000_000])
+    parser.add_argument("--folder", type=Path)
+    arguments = parser.parse_args()
+    sizes = arguments.documents
     results = earlier("sparse").get("documents", {})
     results |= {str(documents): dated(measured(documents)) for documents in sizes}
+    learned = earlier("sparse").get("learned", {})
+    with tempfile.TemporaryDirectory(prefix="tercet-sparse-") as scratch:
+        for documents in arguments.learned:
+            folder = arguments.folder or Path(scratch)
+            learned[str(documents)] = dated(measured_learned(folder, documents))
     record = {
-        "bars": {"speedup_sort": SPEEDUP_BAR, "ns_per_posting": POSTING_BAR_NS},
+        "bars": {
+            "speedup_sort": SPEEDUP_BAR,
+            "ns_per_posting": POSTING_BAR_NS,
+            "times_fewer_at_10_million": FEWER_BAR,
+            "slower_at_100_000": SLOWER_BAR,
+        },
         "top": TOP,
         "documents": dict(sorted(results.items(), key=lambda each: int(each[0]))),
+        "learned": dict(sorted(learned.items(), key=lambda each: int(each[0]))),
     }
     write("sparse", dated(record))
     for documents in map(str, sizes):

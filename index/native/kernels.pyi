@@ -240,7 +240,8 @@ def quantize_query(
     terms: int32[S, T], as each segment numbers them, ascending, -1 for one that it lacks; weights:
     float32[T], above 0; most: float64[S], what weights of a segment are at most of those of its index.
     Written: the terms' places in the directories int64[S, T], -1 for one not there; multipliers uint16[S, T]
-    = ⌈256 c / unit⌉, with c = query weight · most · largest weight / 255. Returns the unit, the same for all
+    = ⌈256 c / unit⌉, with c = query weight · most · largest weight / 255; both in ascending order of the
+    largest c of all segments. Returns the unit, the same for all
     segments; the slack Σ(c / unit + 2), each c the largest of all segments, rounded up; and whether sums fit
     16 bits.
     """
@@ -255,8 +256,9 @@ def find_candidates(
     masks: tuple[Record, ...],
     first: int,
     last: int,
-    floors: Int64,
+    progress: Int64,
     narrow: bool,
+    deferred: float,
 ) -> tuple[Int64, Int64, Int64]:
     """Every document of some segments whose bound is above 0 and may be that of one of the k best.
 
@@ -266,8 +268,10 @@ def find_candidates(
     of all others have to reach.
 
     places, multipliers, slack and narrow are those of `quantize_query`; shares: float64[S]; masks: of S
-    segments; floors: int64[1], the highest floor so far, at least 1, which is raised: later calls begin with
-    it, and those of other threads go on with it. Returns segments int64[K], ascending, rows and bounds.
+    segments; progress: int64[2], the highest floor so far, at least 1, which is raised: later calls begin
+    with it, and those of other threads go on with it; and how many impacts were read, which is added to.
+    deferred: the share of the floor, from 0 to 1, that terms which are not read have at most together, to
+    begin with. Returns segments int64[K], ascending, rows and bounds.
     """
 
 def score_rows(

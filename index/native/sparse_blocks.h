@@ -44,50 +44,31 @@ static int64_t OF_WIDTH(first_floor)(const block_search *search, const ACCUMULAT
     return floor > 1 ? floor : 1;
 }
 
-// Adds what the query's terms have in a block; sets how many columns were added, -1 where no term occurs.
-static int OF_WIDTH(fill_block)(
-    call *call, block_search *search, const view *index, int64_t segment, int64_t block, ACCUMULATOR *sums, int64_t count,
-    int64_t *added
-) {
-    const int32_t *entry_block = OF(index, INDEX_ENTRY_BLOCK, int32_t), *entry_column = OF(index, INDEX_ENTRY_COLUMN, int32_t);
-    const int64_t *entry_start = OF(index, INDEX_ENTRY_START, int64_t), width = index[INDEX_COLUMNS].shape[1];
-    bool touched = false;
-    *added = 0;
-    for (int64_t number = 0; number < search->terms; number++) {
-        int64_t entry = search->cursors[number];
-        if (entry == search->ends[number] || entry_block[entry] != block) continue;
-        search->cursors[number]++;
-        if (!touched) memset(sums, 0, (size_t)count * sizeof *sums);
-        touched = true;
-        uint16_t multiplier = search->multipliers[segment * search->terms + number];
-        if (entry_column[entry] >= 0) {
-            int64_t column = entry_column[entry], columns = index[INDEX_COLUMNS].shape[0];
-            if (column >= columns) return damaged(call, "a column", column, columns);
-            search->added[*added] = OF(index, INDEX_COLUMNS, uint8_t) + column * width;
-            search->added_multipliers[(*added)++] = multiplier;
-            continue;
-        }
-        int64_t start = entry_start[entry], end = entry_start[entry + 1], postings = index[INDEX_DOCUMENTS].shape[0];
-        if (start < 0 || start > end || end > postings) return damaged(call, "a posting", end, postings + 1);
-        OF_WIDTH(add_postings)
-        (sums, OF(index, INDEX_DOCUMENTS, uint16_t) + start, OF(index, INDEX_IMPACTS, uint8_t) + start, end - start, multiplier);
+// Adds the entries of a block that are deferred, or those that are not.
+static void OF_WIDTH(add_entries)(block_search *search, ACCUMULATOR *sums, int64_t count, bool deferred) {
+    for (int64_t number = 0; number < search->entry_count; number++) {
+        const block_entry *entry = &search->entries[number];
+        if (entry->deferred != deferred) continue;
+        search->impacts_read += entry->count;
+        if (entry->documents)
+            OF_WIDTH(add_postings)(sums, entry->documents, entry->impacts, entry->count, entry->multiplier);
     }
     for (int64_t start = 0; start < count; start += CHUNK)
-        for (int64_t number = 0; number < *added; number++)
-            OF_WIDTH(add_column)
-            (sums + start, search->added[number] + start, count - start < CHUNK ? count - start : CHUNK,
-             search->added_multipliers[number]);
-    if (!touched) *added = -1;
-    return DONE;
+        for (int64_t number = 0; number < search->entry_count; number++) {
+            const block_entry *entry = &search->entries[number];
+            if (entry->deferred != deferred || entry->documents) continue;
+            int64_t here = count - start < CHUNK ? count - start : CHUNK;
+            OF_WIDTH(add_column)(sums + start, entry->impacts + start, here, entry->multiplier);
+        }
 }
 
 // Takes the documents of a block that reach the floor.
 static int OF_WIDTH(take_block)(
     call *call, block_search *search, int64_t segment, int64_t first, const ACCUMULATOR *sums, int64_t count,
-    const uint8_t *allowed, int64_t added
+    const uint8_t *allowed
 ) {
     ACCUMULATOR maxima[STRIDE];
-    int64_t passed[STRIDE + 1];
+    int64_t passed[STRIDE + 1], added = search->columns;
     int64_t lanes = OF_WIDTH(find_maxima)(sums, count, maxima), floor = floor_of(search), passing = 0;
     if (floor == 1 && lanes > 0 && lanes >= search->k) floor = OF_WIDTH(first_floor)(search, maxima, lanes, added);
     // Without branches, as a processor cannot foresee which documents pass.
@@ -106,17 +87,41 @@ static int OF_WIDTH(take_block)(
             after += (sums[document] >= needed) & (!allowed || allowed[document]);
         }
     found->count = after;
-    for (int64_t place = before; place < after; place++) {
-        found->segments[place] = segment;
+    for (int64_t place = before; place < after; place++)
         found->bounds[place] = (int64_t)sums[found->rows[place] - first] + added;
-        found->least[place] = (int64_t)((double)(found->bounds[place] - search->slack) * search->share);
+    settle_found(search, segment, before, floor);
+    return DONE;
+}
+
+// Takes the documents of a block that reach the floor, where deferred entries are not added; sets how many may
+// reach it with the most that these add, and takes none where they are too many to be looked up.
+static int OF_WIDTH(take_passing)(
+    call *call, block_search *search, int64_t segment, int64_t first, const ACCUMULATOR *sums, int64_t count,
+    const uint8_t *allowed, int64_t *passing
+) {
+    ACCUMULATOR maxima[STRIDE];
+    int64_t documents[LOOKED_UP + BLOCK / STRIDE + 1], most = search->most_deferred + search->columns;
+    int64_t lanes = OF_WIDTH(find_maxima)(sums, count, maxima), floor = floor_of(search);
+    *passing = 0;
+    for (int64_t lane = 0; lane < lanes && *passing <= LOOKED_UP; lane++) {
+        if (maxima[lane] + most < floor) continue;
+        for (int64_t document = lane; document < count; document += STRIDE) {
+            documents[*passing] = document;
+            *passing += (sums[document] + most >= floor) & (!allowed || allowed[document]);
+        }
     }
-    if (after >= search->k && after > before) {
-        int64_t reached = kth_bound(found->least, after, search->k);
-        floor = reached > floor ? reached : floor;
-        keep_from(found, floor);
+    if (*passing > LOOKED_UP) return DONE;
+    found_documents *found = &search->found;
+    int failure = make_room_for(call, found, *passing + 1);
+    if (failure) return failure;
+    int64_t before = found->count;
+    for (int64_t place = 0; place < *passing; place++) {
+        int64_t document = documents[place];
+        found->rows[found->count] = first + document;
+        found->bounds[found->count] = lowered_bound(search, document, sums[document] + most, floor);
+        found->count += found->bounds[found->count] >= floor;
     }
-    raise_floor(search, floor);
+    settle_found(search, segment, before, floor);
     return DONE;
 }
 
@@ -132,14 +137,23 @@ static int OF_WIDTH(search_segment)(
     if (allowed && mask[ALLOWED].shape[0] != documents)
         return damaged(call, "the length of a mask", mask[ALLOWED].shape[0], documents);
     for (int64_t first = 0; first < documents; first += BLOCK) {
-        int64_t count = documents - first < BLOCK ? documents - first : BLOCK, added;
-        failure = OF_WIDTH(fill_block)(call, search, index, segment, first / BLOCK, sums, count, &added);
+        int64_t count = documents - first < BLOCK ? documents - first : BLOCK, passing = 0;
+        const uint8_t *here = allowed ? allowed + first : NULL;
+        failure = gather_block(call, search, index, segment, first / BLOCK, count);
         if (failure) return failure;
-        if (added < 0) continue;
+        if (!search->entry_count) continue;
+        memset(sums, 0, (size_t)count * sizeof *sums);
+        OF_WIDTH(add_entries)(search, sums, count, false);
+        if (search->most_deferred) {
+            failure = OF_WIDTH(take_passing)(call, search, segment, first, sums, count, here, &passing);
+            if (failure) return failure;
+            adapt_share(search, passing);
+            if (passing <= LOOKED_UP) continue;
+            OF_WIDTH(add_entries)(search, sums, count, true);
+        }
         if (allowed)
-            for (int64_t document = 0; document < count; document++) sums[document] *= allowed[first + document] != 0;
-        failure =
-            OF_WIDTH(take_block)(call, search, segment, first, sums, count, allowed ? allowed + first : NULL, added);
+            for (int64_t document = 0; document < count; document++) sums[document] *= here[document] != 0;
+        failure = OF_WIDTH(take_block)(call, search, segment, first, sums, count, here);
         if (failure) return failure;
     }
     return DONE;

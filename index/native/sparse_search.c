@@ -3,6 +3,7 @@
 // S: segments; N: documents of one; T: terms of the query; K: candidates. An entry is one term in one block.
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "arrays.h"
@@ -20,6 +21,9 @@
 #define SMALLEST_UNIT 1e-290 // or quotients would be endless
 #define LARGEST_STEP 1e300 // or sums would be
 #define FIRST_ROOM 4096
+#define LOOKED_UP 96 // documents of a block at most whose deferred impacts are looked up one by one
+#define LESS_DEFERRED 0.9 // what the share of the floor is multiplied by where more than half as many may reach it
+#define MORE_DEFERRED 1.05 // where less than an eighth may
 
 // The place of a term in a segment's directory, or -1. Words are numbered by their places, and then nothing has to
 // be searched for.
@@ -39,6 +43,18 @@ static int64_t directory_place(const view *index, int32_t term) {
     return low < count && terms[low] == term ? low : -1;
 }
 
+// A term of the query by its number, and the most that it adds in any segment, for each impact.
+typedef struct {
+    double step;
+    int64_t number;
+} ranked_term;
+
+static int by_step(const void *one, const void *other) {
+    const ranked_term *left = one, *right = other;
+    if (left->step != right->step) return left->step < right->step ? -1 : 1;
+    return left->number < right->number ? -1 : left->number > right->number;
+}
+
 static int quantize_query(call *call) {
     const view *const *indexes = RECORDS(0);
     int64_t segments = RECORD_COUNT(0), terms = WIDTH(1), *places = ARRAY(int64_t, 4);
@@ -47,24 +63,26 @@ static int quantize_query(call *call) {
     const double *most = ARRAY(double, 3);
     uint16_t *multipliers = ARRAY(uint16_t, 5);
     SPACE(double, steps, segments * terms);
-    SPACE(double, largest, terms);
+    SPACE(int64_t, found, segments * terms);
+    SPACE(ranked_term, ranked, terms);
+    for (int64_t number = 0; number < terms; number++) ranked[number].number = number;
     for (int64_t segment = 0; segment < segments; segment++)
         for (int64_t number = 0; number < terms; number++) {
             int64_t place = segment * terms + number;
-            places[place] = directory_place(indexes[segment], numbers[place]);
-            if (places[place] < 0) continue;
-            double weight = OF(indexes[segment], INDEX_LARGEST, float)[places[place]];
+            found[place] = directory_place(indexes[segment], numbers[place]);
+            if (found[place] < 0) continue;
+            double weight = OF(indexes[segment], INDEX_LARGEST, float)[found[place]];
             steps[place] = (double)weights[number] * most[segment] * weight / 255;
             if (!(steps[place] >= 0 && steps[place] <= LARGEST_STEP))
-                return damaged(call, "a term whose largest weight is wrong,", places[place], 0);
-            if (steps[place] > largest[number]) largest[number] = steps[place];
+                return damaged(call, "a term whose largest weight is wrong,", found[place], 0);
+            if (steps[place] > ranked[number].step) ranked[number].step = steps[place];
         }
     int64_t known = 0;
     double total = 0, largest_step = 0;
     for (int64_t number = 0; number < terms; number++) {
-        known += largest[number] > 0;
-        total += largest[number];
-        if (largest[number] > largest_step) largest_step = largest[number];
+        known += ranked[number].step > 0;
+        total += ranked[number].step;
+        if (ranked[number].step > largest_step) largest_step = ranked[number].step;
     }
     bool narrow = known <= NARROW_TERMS;
     double limit = (double)((narrow ? NARROW_LIMIT : WIDE_LIMIT) - 2 * known);
@@ -72,8 +90,13 @@ static int quantize_query(call *call) {
     if (other > unit) unit = other;
     if (!(unit > SMALLEST_UNIT)) unit = SMALLEST_UNIT;
     if (known == 0) unit = 1;
-    for (int64_t place = 0; place < segments * terms; place++)
-        multipliers[place] = known ? (uint16_t)ceil(steps[place] * (256 / unit)) : 0;
+    qsort(ranked, (size_t)terms, sizeof *ranked, by_step);
+    for (int64_t segment = 0; segment < segments; segment++)
+        for (int64_t rank = 0; rank < terms; rank++) {
+            int64_t place = segment * terms + rank, from = segment * terms + ranked[rank].number;
+            places[place] = found[from];
+            multipliers[place] = known ? (uint16_t)ceil(steps[from] * (256 / unit)) : 0;
+        }
     call->results[0].number = unit;
     call->results[1].integer = known ? (int64_t)ceil(total / unit) + 2 * known + 1 : 0;
     call->results[2].integer = narrow;
@@ -110,25 +133,37 @@ static void keep_from(found_documents *found, int64_t floor) {
     found->count = kept;
 }
 
+// One term in one block: a column, or postings, whose documents are named.
+typedef struct {
+    const uint8_t *impacts;
+    const uint16_t *documents; // NULL for a column
+    int64_t count; // of impacts
+    uint16_t multiplier;
+    bool deferred; // until a document may reach the floor with it
+} block_entry;
+
 // What a search through blocks needs, beside its accumulators.
 typedef struct {
     const int64_t *places; // [S, T], of terms in the directories, or -1
     const uint16_t *multipliers; // [S, T]
     int64_t terms, slack, k;
     double share; // of the segment
-    int64_t *floors; // [1], shared by threads
+    int64_t *progress; // [2], shared by threads: the floor, and how many impacts were read
     int64_t *cursors, *ends; // [T], entries
-    const uint8_t **added; // [T], columns of the block
-    uint16_t *added_multipliers;
+    block_entry *entries; // [T], of the block
+    int64_t entry_count, columns; // of the block
+    int64_t most_deferred; // what the block's deferred entries add at most, beside the 1 of columns
+    double deferred_share; // of the floor, which they have at most
+    int64_t impacts_read;
     found_documents found;
 } block_search;
 
-static inline int64_t floor_of(const block_search *search) { return __atomic_load_n(search->floors, __ATOMIC_RELAXED); }
+static inline int64_t floor_of(const block_search *search) { return __atomic_load_n(search->progress, __ATOMIC_RELAXED); }
 
 static inline void raise_floor(const block_search *search, int64_t floor) {
     int64_t former = floor_of(search);
     while (floor > former &&
-           !__atomic_compare_exchange_n(search->floors, &former, floor, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+           !__atomic_compare_exchange_n(search->progress, &former, floor, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }
 
@@ -151,6 +186,109 @@ static int begin_segment(call *call, block_search *search, const view *index, in
     return DONE;
 }
 
+// The most that an entry adds to a document, beside the 1 of a column.
+static inline int64_t most_of(const block_entry *entry) {
+    return ((int64_t)UINT8_MAX * entry->multiplier >> 8) + (entry->documents != NULL);
+}
+
+// Sets what the query's terms have in a block of so many documents: nothing where all of it together does not reach
+// the floor. As terms come in the order of what they add, the least are deferred, as long as they have no more than
+// a share of the floor together. An entry that is read as fast as it is looked up in is not.
+static int gather_block(
+    call *call, block_search *search, const view *index, int64_t segment, int64_t block, int64_t documents
+) {
+    const int32_t *entry_block = OF(index, INDEX_ENTRY_BLOCK, int32_t), *entry_column = OF(index, INDEX_ENTRY_COLUMN, int32_t);
+    const int64_t *entry_start = OF(index, INDEX_ENTRY_START, int64_t), width = index[INDEX_COLUMNS].shape[1];
+    int64_t floor = floor_of(search), most = 0, deferrable = (int64_t)((double)(floor - 1) * search->deferred_share);
+    search->entry_count = search->columns = search->most_deferred = 0;
+    for (int64_t number = 0; number < search->terms; number++) {
+        int64_t entry = search->cursors[number];
+        if (entry == search->ends[number] || entry_block[entry] != block) continue;
+        search->cursors[number]++;
+        block_entry *here = &search->entries[search->entry_count++];
+        *here = (block_entry){.multiplier = search->multipliers[segment * search->terms + number]};
+        if (entry_column[entry] >= 0) {
+            int64_t column = entry_column[entry], columns = index[INDEX_COLUMNS].shape[0];
+            if (column >= columns) return damaged(call, "a column", column, columns);
+            here->impacts = OF(index, INDEX_COLUMNS, uint8_t) + column * width;
+            here->count = documents;
+            search->columns++;
+        } else {
+            int64_t start = entry_start[entry], end = entry_start[entry + 1], postings = index[INDEX_DOCUMENTS].shape[0];
+            if (start < 0 || start > end || end > postings) return damaged(call, "a posting", end, postings + 1);
+            here->impacts = OF(index, INDEX_IMPACTS, uint8_t) + start;
+            here->documents = OF(index, INDEX_DOCUMENTS, uint16_t) + start;
+            here->count = end - start;
+        }
+        most += most_of(here);
+        here->deferred = here->count > LOOKED_UP && search->most_deferred + most_of(here) <= deferrable;
+        if (here->deferred) search->most_deferred += most_of(here);
+    }
+    if (most + search->columns < floor) search->entry_count = 0;
+    return DONE;
+}
+
+// The impact of a document of the block, 0 where it has none. Postings are sought in both directions from where the
+// document's would be if they were evenly spread.
+static inline uint8_t impact_at(const block_entry *entry, int64_t document) {
+    if (!entry->documents) return entry->impacts[document];
+    const uint16_t *documents = entry->documents;
+    int64_t guess = document * entry->count / BLOCK, low = 0, high = entry->count, step = 16;
+    if (documents[guess] < document) {
+        low = guess + 1;
+        for (; low + step < high && documents[low + step] < document; step *= 2) low += step + 1;
+        high = low + step + 1 < high ? low + step + 1 : high;
+    } else {
+        high = guess + 1;
+        for (; high > step && documents[high - step] > document; step *= 2) high -= step;
+        low = high > step ? high - step : 0;
+    }
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (documents[middle] < document)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < entry->count && documents[low] == document ? entry->impacts[low] : 0;
+}
+
+// Lowers the bound of a document by what deferred entries do not add, those that may add most first, until it is below
+// the floor or exact.
+static int64_t lowered_bound(block_search *search, int64_t document, int64_t bound, int64_t floor) {
+    for (int64_t number = search->entry_count; number-- > 0 && bound >= floor;) {
+        const block_entry *entry = &search->entries[number];
+        if (!entry->deferred) continue;
+        uint8_t impact = impact_at(entry, document);
+        bound -= most_of(entry) - ((int64_t)impact * entry->multiplier >> 8) - (entry->documents && impact);
+        search->impacts_read++;
+    }
+    return bound;
+}
+
+// Lets the next blocks defer less where what was left out had to be looked up for many documents, more for few.
+static void adapt_share(block_search *search, int64_t passing) {
+    if (passing > LOOKED_UP / 2) search->deferred_share *= LESS_DEFERRED;
+    if (passing < LOOKED_UP / 8) search->deferred_share *= MORE_DEFERRED;
+    if (search->deferred_share > 1) search->deferred_share = 1;
+}
+
+// Takes what was found from a place on as a segment's, and raises the floor by it, at least to this one.
+static void settle_found(block_search *search, int64_t segment, int64_t before, int64_t floor) {
+    found_documents *found = &search->found;
+    int64_t after = found->count;
+    for (int64_t place = before; place < after; place++) {
+        found->segments[place] = segment;
+        found->least[place] = (int64_t)((double)(found->bounds[place] - search->slack) * search->share);
+    }
+    if (after >= search->k && after > before) {
+        int64_t reached = kth_bound(found->least, after, search->k);
+        floor = reached > floor ? reached : floor;
+        keep_from(found, floor);
+    }
+    raise_floor(search, floor);
+}
+
 #define ACCUMULATOR uint16_t
 #define OF_WIDTH(name) name##_narrow
 #include "sparse_blocks.h"
@@ -169,17 +307,24 @@ static int find_candidates(call *call) {
     bool narrow = INTEGER(10);
     SPACE(int64_t, cursors, terms);
     SPACE(int64_t, ends, terms);
-    SPACE(const uint8_t *, added, terms);
-    SPACE(uint16_t, added_multipliers, terms);
+    SPACE(block_entry, entries, terms);
     void *accumulators = unset_space(call, PLACES, narrow ? sizeof(uint16_t) : sizeof(uint32_t));
     if (!accumulators) return NO_MEMORY;
     block_search search = {
-        ARRAY(int64_t, 1), ARRAY(uint16_t, 2), terms,   INTEGER(3),        INTEGER(5), 0,
-        ARRAY(int64_t, 9), cursors,            ends,    added,             added_multipliers,
-        {0},
+        .places = ARRAY(int64_t, 1),
+        .multipliers = ARRAY(uint16_t, 2),
+        .terms = terms,
+        .slack = INTEGER(3),
+        .k = INTEGER(5),
+        .progress = ARRAY(int64_t, 9),
+        .cursors = cursors,
+        .ends = ends,
+        .entries = entries,
+        .deferred_share = NUMBER(11),
     };
     if (first < 0 || first > last || last > segments) return damaged(call, "a segment", last, segments + 1);
     if (search.k < 1) return damaged(call, "the number of hits", search.k, INT64_MAX);
+    if (!(search.deferred_share >= 0 && search.deferred_share <= 1)) return damaged(call, "the share that is deferred", 0, 0);
     int failure = make_room_for(call, &search.found, FIRST_ROOM);
     for (int64_t segment = first; segment < last && !failure; segment++) {
         search.share = shares[segment];
@@ -188,6 +333,7 @@ static int find_candidates(call *call) {
                          : search_segment_wide(call, &search, indexes[segment], masks[segment], segment, accumulators);
     }
     if (failure) return failure;
+    __atomic_fetch_add(search.progress + 1, search.impacts_read, __ATOMIC_RELAXED);
     give(call, 0, search.found.segments, search.found.count);
     give(call, 1, search.found.rows, search.found.count);
     give(call, 2, search.found.bounds, search.found.count);
@@ -201,7 +347,7 @@ const kernel_entry TABLE(sparse_search)[] = {
      quantize_query, RELEASES_LOCK},
     {"find_candidates",
      "indexes: inverted_index[S], places: int64[S, T], multipliers: uint16[S, T], slack: int, shares: float64[S], "
-     "k: int, masks: mask[S], first: int, last: int, floors: int64[1]!, narrow: int -> int64[], int64[], int64[]",
+     "k: int, masks: mask[S], first: int, last: int, progress: int64[2]!, narrow: int, deferred: float -> int64[], int64[], int64[]",
      find_candidates, RELEASES_LOCK},
     {NULL, NULL, NULL, 0},
 };

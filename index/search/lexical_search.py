@@ -23,6 +23,8 @@ from tercet.models.representations import Bool, Float32, Int64
 
 # Documents that are searched through in the time that one takes to be scored by itself.
 DOCUMENTS_PER_ROW = 128
+# Of what the k-th has, that terms which are not read have at most together, to begin with; 0 reads all.
+DEFERRED_SHARE = 0.5
 ALL_ALLOWED = mask(None)
 GROUPS = 2 * usable_cores()  # of segments at most: few to begin, and to share the last of them well
 
@@ -63,7 +65,7 @@ class LexicalSearch:
             else:
                 masks[ordinal] = mask(some.mask if isinstance(some, RowSet) else some)
         self._masks = tuple(masks)
-        self._floors = np.ones(1, np.int64)
+        self._progress = np.array([1, 0], np.int64)  # the floor, and how many impacts were read
         self._edges, self.costs = _groups([index.documents for index in indexes])
 
     @property
@@ -83,9 +85,15 @@ class LexicalSearch:
             self._masks,
             first,
             last,
-            self._floors,
+            self._progress,
             self._narrow,
+            DEFERRED_SHARE,
         )
+
+    @property
+    def impacts_read(self) -> int:
+        """Of postings and columns, by all parts so far."""
+        return int(self._progress[1])
 
     def best(self, parts: Sequence[BoundedCandidates]) -> tuple[Int64, Int64, Float32]:
         """The k documents with the largest Σ query weight · document weight, and all that tie with the last.
@@ -121,7 +129,7 @@ class LexicalSearch:
             highest = np.iinfo(np.uint16 if self._narrow else np.uint32).max
             parts.append((np.full(len(rows), ordinal), rows, np.full(len(rows), highest, np.int64)))
         segments, rows, bounds = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        kept = np.flatnonzero(bounds >= self._floors[0])
+        kept = np.flatnonzero(bounds >= self._progress[0])
         if self._scored_singly:
             kept = kept[np.argsort(segments[kept], kind="stable")]
         return segments[kept], rows[kept], bounds[kept]

@@ -22,6 +22,12 @@ exact ≤ u·a ≤ exact + Σ(c + 2u). Documents whose a is below the k-th large
 be among the best k; the others are scored from the forward rows. Over several segments
 (`index/search/lexical_search.py`) u is the same, c the largest of all, and the k-th largest that of all.
 
+Skipping, as MaxScore does (Turtle and Flood 1995). An impact is at most 255, so a term adds at most
+floor(255 · ⌈256 c / u⌉ / 256) + 1, whatever the document. Once k documents are found, the terms of a block
+that add least are not read, as long as they add less together than such a sum has to have. A document whose
+other terms do not reach it with the most that these add is not among the best; for the rest, which are few,
+the impacts left out are looked up. So a, and with it what is found, is what it is if everything is read.
+
 Where forward rows hold frequencies, weights are made of them when they are scored, as they also depend on the
 mean length of all documents, which a segment does not know; the index is built with the segment's own. They
 lie between `least` and `most` times those that the impacts were made of. With the query's weights times

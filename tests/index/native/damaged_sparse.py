@@ -65,8 +65,9 @@ def _find(random: Random) -> tuple[Any, ...]:
     )
     multipliers = random.integers(0, 60_000, (2, TERMS)).astype(np.uint16)
     k, slack, narrow = int(random.integers(1, 9)), int(random.integers(0, 60)), int(random.integers(2))
-    floors = np.ones(1, np.int64)
-    return indexes, places, multipliers, slack, np.ones(2), k, Records("mask", masks), 0, 2, floors, narrow
+    progress = np.array([random.integers(1, 300), 0])
+    masked = Records("mask", masks)
+    return indexes, places, multipliers, slack, np.ones(2), k, masked, 0, 2, progress, narrow, 0.5
 
 
 def _sought(random: Random) -> tuple[Any, ...]:

@@ -81,10 +81,13 @@ def test_candidates_have_the_bounds_of_the_formula(variant: Kernels, narrow: boo
         (kernels.mask(allowed),),
         0,
         1,
-        np.ones(1, np.int64),
+        np.array([1, 0]),
         narrow,
+        0.5,
     )
-    expected = bounds_of(rows, terms[0], multipliers[0], vocabulary)
+    largest = [rows.weights[rows.token_ids == term].max() for term in terms[0]]
+    ranked = terms[0][np.argsort(weights * largest)]
+    expected = bounds_of(rows, ranked, multipliers[0], vocabulary)
     wanted = np.flatnonzero(expected > 0 if allowed is None else (expected > 0) & allowed)
     order = np.argsort(found[1])
     assert found[1][order].tolist() == wanted.tolist()
@@ -129,9 +132,9 @@ def test_blocks_of_kernels_are_as_long_as_those_of_the_format(variant: Kernels) 
     records = (record_of(rows, 4),)
     arguments = (records, np.zeros((1, 1), np.int32), np.ones(1, np.float32), np.ones(1))
     unit, slack, narrow = variant["quantize_query"](*arguments, places, multipliers)
-    masks, floors = (kernels.mask(None),), np.ones(1, np.int64)
+    masks, progress = (kernels.mask(None),), np.array([1, 0])
     found = variant["find_candidates"](
-        records, places, multipliers, slack, np.ones(1), 5, masks, 0, 1, floors, narrow
+        records, places, multipliers, slack, np.ones(1), 5, masks, 0, 1, progress, narrow, 0.5
     )
     assert found[1].tolist() == [0, documents - 1]
     assert all(found[2] * unit >= [1, 2])

@@ -115,6 +115,76 @@ def test_segments_are_searched_as_one(data: st.DataObject, monkeypatch: pytest.M
         assert found_in(indexes, query, k, allowed, sets, edges) == expected
 
 
+def scores_of(rows: SparseRows, query: dict[int, float]) -> npt.NDArray[np.float32]:
+    """Of every document, added up in float64 by ascending token id."""
+    weights = np.zeros((len(rows), VOCABULARY), np.float32)
+    weights[np.repeat(np.arange(len(rows)), np.diff(rows.indptr)), rows.token_ids] = rows.weights
+    scores = np.zeros(len(rows))
+    for token in sorted(query):
+        scores += np.float64(np.float32(query[token])) * weights[:, token]
+    return scores.astype(np.float32)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_what_is_skipped_is_not_among_the_best(seed: int) -> None:
+    """Common terms weigh little, so that they are left out, as columns and as postings. Few distinct weights,
+    copies and near copies, so that documents tie; deleted ones.
+    """
+    random = np.random.default_rng(seed)
+    distinct, k = np.linspace(0.25, 2, random.integers(2, 200)), int(random.integers(1, 40))
+    shares = random.permutation(np.geomspace(0.002, 0.9, VOCABULARY))
+    lightness = 1 - random.uniform(0, 1) * shares
+    parts = []
+    for _ in range(random.integers(1, 4)):
+        chosen = random.random((random.integers(0, 3_000), VOCABULARY)) < shares
+        weights = np.where(chosen, random.choice(distinct, chosen.shape) * lightness, 0).astype(np.float32)
+        copied = random.integers(0, max(1, len(weights)), len(weights) // 4)
+        weights[: len(copied)] = weights[copied]
+        weights[: len(copied) // 2, random.integers(VOCABULARY)] = 1
+        row, token = np.nonzero(weights)
+        indptr = np.searchsorted(row, np.arange(len(weights) + 1))
+        parts.append(SparseRows(indptr, token.astype(np.int32), weights[row, token]))
+    terms = np.sort(random.choice(VOCABULARY, random.integers(1, 15), replace=False))
+    query = dict(zip(terms.tolist(), random.choice(distinct, len(terms)).tolist(), strict=True))
+    allowed = [None if random.random() < 0.5 else random.random(len(rows)) < 0.7 for rows in parts]
+    scores = [
+        scores_of(rows, query) * (1 if some is None else some)
+        for rows, some in zip(parts, allowed, strict=True)
+    ]
+    positive = np.sort(np.concatenate([some[some > 0] for some in scores]))[::-1]
+    lowest = positive[min(k, len(positive)) - 1] if len(positive) else np.inf
+    expected = {
+        (segment, int(row)): float(some[row])
+        for segment, some in enumerate(scores)
+        for row in np.flatnonzero((some >= lowest) & (some > 0))
+    }
+    indexes = []
+    for rows in parts:
+        arrays = MemoryArrays()
+        build_inverted(rows, VOCABULARY, arrays)
+        indexes.append(InvertedIndex.open(arrays, rows))
+    assert found_in(indexes, query, k, allowed, bool(random.integers(2)), [0, len(parts)]) == expected
+
+
+def test_common_terms_are_read_where_they_may_matter() -> None:
+    """Ten documents of the first segment score 1.1. In the second, a common term adds 0.1 to many, and three
+    have the rare one: its postings are read, and three impacts of the common one.
+    """
+    rare, both = {1: 1.0}, {1: 1.0, 2: 0.1}
+    indexes = [
+        index_of([both] * 10),
+        index_of([{2: 0.1} if row % 400 != 7 else rare if row == 7 else both for row in range(1000)]),
+    ]
+    plain = LexicalQuery.of(np.array([1, 2], np.int32), np.ones(2, np.float32), 2)
+    looked = LexicalSearch(indexes, plain, 10, [None, None])
+    first = looked.find(0, 1)
+    read = looked.impacts_read
+    segments, rows, _ = looked.best([first, looked.find(1, 2)])
+    assert looked.impacts_read - read == 3 + 3
+    assert rows[segments == 1].tolist() == [407, 807]
+
+
 def test_later_segments_begin_with_the_floor_of_former_ones() -> None:
     """A thousand documents that lie far below ten of the first segment are not even proposed."""
     indexes = [index_of([{1: 1.0}] * 10), *(index_of([{1: 0.5, 2: 1.0}] * 100) for _ in range(10))]
