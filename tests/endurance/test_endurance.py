@@ -52,6 +52,9 @@ PROGRAMS = {
     "servers that are replaced": Program("cluster.rolling_upgrade", data=True),
     "ledgers on a store": Program("cluster.ledgers", ("--rounds", "10")),
     "servers that take over": Program("cluster.ledgers", ("--rounds", "10", "--lease"), ("--lease",)),
+    "clocks that step": Program(
+        "cluster.ledgers", ("--rounds", "10", "--lease", "--clocks"), ("--lease", "--clocks"), "faketime"
+    ),
     "replicas": Program("cluster.replicas", data=True),
     "re-sharding": Program("cluster.resharding", ("--documents", "500", "--kills", "2")),
     "a build on Ray": Program("cluster.ray_build", ("--passages", "2000"), package="ray"),
