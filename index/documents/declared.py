@@ -37,7 +37,10 @@ def undeclared(field: str, fields: Mapping[str, FieldType]) -> str:
     """That a field is not among those declared, which there are, and what to do."""
     shown = repr(field[:SHOWN_CHARACTERS])
     if field == PARTITION:
-        return f'{shown} is not declared: only a collection that was made with "partitioned": true has it'
+        return (
+            f'{shown} is not declared: put a document with a "partition" by a key with the access admin, or '
+            'make the collection with "partitioned": true'
+        )
     alike = next((other for other in fields if normalize("NFC", other) == normalize("NFC", field)), field)
     if alike != field:
         written = f"{alike!a}, not {field[:SHOWN_CHARACTERS]!a}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from tercet.index.errors import (
     DuplicateDocumentError,
     FingerprintMismatchError,
     InvalidDocumentError,
+    SearchIndexError,
     WriteOverloadedError,
 )
 from tercet.index.live.records import WriteKey
@@ -34,7 +35,7 @@ from tercet.service.documents.batch import EncodedDocuments, ReadyDocuments, joi
 from tercet.service.documents.encoding import encode_documents
 from tercet.service.documents.write_telemetry import WriteKind, WriteTelemetry
 from tercet.service.encoding.shelf import EncoderShelf
-from tercet.service.exceptions import InvalidRequestError, OverloadedError
+from tercet.service.exceptions import InvalidRequestError, OverloadedError, ServiceError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pools
 from tercet.service.tracing.facts import note
@@ -46,7 +47,7 @@ RETRY_SECONDS = 1.0  # a flush of what fills the memory takes about so long
 @dataclass(frozen=True, slots=True)
 class DocumentBatch:
     """Documents to put, at least one. ready: the representations that some of them came with; declares:
-    fields that they need, which the collection gets where it has none of these names.
+    fields of theirs, which the collection gets as far as it can where it has none of these names.
     """
 
     documents: Sequence[Document]
@@ -103,7 +104,8 @@ class DocumentWriter:
         def put() -> Acknowledged:
             with self._collections.writing(settings.name, deadline) as live:
                 if not batch.declares.keys() <= live.settings.fields.keys():
-                    live.declare(batch.declares)
+                    with suppress(SearchIndexError, ServiceError):  # the next put tries again
+                        live.declare(batch.declares)
                 written = live.put(
                     checked,
                     encoded.representations,

@@ -9,7 +9,12 @@ from typing import Any
 
 from tercet.index.candidates import Document
 from tercet.index.documents.store import decode_document, encode_document
-from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError, WriteTooLargeError
+from tercet.index.errors import (
+    DuplicateDocumentError,
+    InvalidDocumentError,
+    PartitionConflictError,
+    WriteTooLargeError,
+)
 from tercet.ingest.document_bytes import document_bytes
 from tercet.ingest.errors import SourceError
 from tercet.ingest.passages.former import NewPassages
@@ -32,6 +37,7 @@ TRIES = 20  # where too much other work waits
 REFUSALS = (
     InvalidRequestError,
     InvalidDocumentError,
+    PartitionConflictError,
     RequestTooLargeError,
     TextTooLongError,
     WriteTooLargeError,

@@ -22,6 +22,7 @@ from tercet.service.documents.keys import given_key, write_key
 from tercet.service.documents.ready import ReadyText, ReadyTexts
 from tercet.service.documents.writer import about_document
 from tercet.service.exceptions import InvalidRequestError, RequestTooLargeError
+from tercet.service.keys.access import Access
 from tercet.service.routes.common import check_characters, numbers_of
 from tercet.service.runtime import Runtime
 from tercet.service.schemas.base import too_many
@@ -50,10 +51,12 @@ def about_the_filter() -> Iterator[None]:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
 
 
-def partition_fields(contents: Sequence[DocumentContent]) -> dict[str, FieldType]:
-    """The field of partitions where a document has one, so that searches know it in any collection."""
+def partition_fields(contents: Sequence[DocumentContent], access: Access) -> dict[str, FieldType]:
+    """The field of partitions where a document has one, so that searches know it in any collection; none
+    where a key may not declare fields.
+    """
     has_partition = any(content.partition is not None for content in contents)
-    return {PARTITION: "keyword"} if has_partition else {}
+    return {PARTITION: "keyword"} if has_partition and access.right == "admin" else {}
 
 
 def documents_of(contents: Sequence[DocumentContent]) -> list[Document]:

@@ -78,7 +78,7 @@ async def put_binary_documents(
         key = await services.pools.bodies.run(
             write_key, given, f"PUT {DOCUMENTS}", (name,), content, keys.digest
         )
-    fields = partition_fields(contents)
+    fields = partition_fields(contents, access_of(request))
     batch = DocumentBatch(documents_of(contents), ready, body.if_position, key, fields)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
@@ -123,7 +123,7 @@ async def put_documents(
     ready = None
     if any(document.representations is not None for document in body.documents):
         ready = await services.pools.bodies.run(ready_texts, body.documents)
-    fields = partition_fields(body.documents)
+    fields = partition_fields(body.documents, access_of(request))
     batch = DocumentBatch(documents_of(body.documents), ready, body.if_position, key, fields)
     try:
         return _put_answer(await services.writer.put(name, batch, deadline))
@@ -132,7 +132,8 @@ async def put_documents(
             raise
     access_of(request).require("admin", "create collections")
     with suppress(CollectionExistsError):  # made by somebody else meanwhile
-        wanted = CollectionRequest.model_validate({"partitioned": bool(fields)})
+        partitioned = all(document.partition is not None for document in body.documents)
+        wanted = CollectionRequest.model_validate({"partitioned": partitioned})
         await create_collection(name, services, wanted)
     return _put_answer(await services.writer.put(name, batch, deadline))
 

@@ -72,7 +72,7 @@ async def claim_shard_documents(name: Name, body: ShardClaimRequest, services: S
 
     def claim() -> None:
         with services.own_collections.writing(name) as live:
-            live.claim(body.ids, body.owner, ends=body.ends)
+            live.claim(body.ids, body.owner, ends=bool(body.ends))
 
     await services.pools.writes.run(claim)
     return Response(status_code=204)

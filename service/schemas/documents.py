@@ -149,7 +149,7 @@ class PutDocumentsRequest(Request):
     create: bool | None = Field(
         False,
         description="Makes the collection where it is missing, with the settings of a `PUT` of it without a "
-        "body gives, but partitioned where a document has a `partition`; for that the key needs `admin`.",
+        "body gives, but partitioned where each document has a `partition`; for that the key needs `admin`.",
     )
     idempotency_key: Key | None = None
     if_position: IfPosition | None = None

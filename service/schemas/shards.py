@@ -37,9 +37,9 @@ class ShardClaimRequest(Request):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["tea", "rail"], "owner": "4f3c"}]})
 
-    ids: list[str]
+    ids: Annotated[list[str], Field(min_length=1, fail_fast=True)]
     owner: Annotated[str, Field(min_length=1, max_length=64)]
-    ends: bool = False
+    ends: bool | None = False
 
 
 class ShardVersionRequest(Request):

@@ -118,6 +118,12 @@ def test_views_that_are_loaded_later_are_small() -> None:
         assert of_a_visit <= LARGEST_VIEW_BYTES
 
 
+def test_what_modules_import_is_there() -> None:
+    for file in page_files("*.js"):
+        for path in re.findall(r"""from "(\.[^"]+)"|later\("(\.[^"]+)"\)""", file.read_text("utf-8")):
+            assert (file.parent / "".join(path)).is_file(), f"{file.name} imports {path}"
+
+
 def test_no_markup_is_made_from_text() -> None:
     forbidden = re.compile(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|https?://"

@@ -3,7 +3,7 @@
 import { addressOf } from "../address.js";
 import { api, collectionPath } from "../api.js";
 import { ask, confirmed } from "../dialogs.js";
-import { documentsOf } from "../documents.js";
+import { documentsOf } from "../documents/view.js";
 import { button, field, h, replace } from "../dom.js";
 import { InputError } from "../errors.js";
 import { KINDS } from "../facets.js";
