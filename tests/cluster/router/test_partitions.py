@@ -159,7 +159,8 @@ def test_what_is_of_one_partition_asks_one_shard(servers: Servers) -> None:
         delete = {"ids": ids[4:], **within}
         assert httpx.post(f"{router}{DOCUMENTS}/delete", json=delete).json()["deleted"] == 2
         assert httpx.post(f"{router}{DOCUMENTS}/delete", json=within).json()["deleted"] == 4
-        assert {name for name, _ in asked} == {urls[shard_of(tenant)]}
+        # What aliases there are is asked anew once in a while, of the shard that has them.
+        assert {name for name, path in asked if path != "/aliases"} == {urls[shard_of(tenant)]}
 
 
 def test_documents_are_found_by_id_alone(servers: Servers) -> None:
@@ -232,4 +233,4 @@ def test_what_is_no_partition_is_refused(servers: Servers) -> None:
     search = {"collection": "plain", "query": "tea", "partition": "t"}
     refused = httpx.post(f"{one}/search", json=search)
     assert error_of(refused) == (422, "invalid_filter")
-    assert 'made with "partitioned": true' in refused.json()["error"]["message"]
+    assert '"partitioned": true' in refused.json()["error"]["message"]
