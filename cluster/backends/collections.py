@@ -239,9 +239,12 @@ class EngineCollections:
         for name, written in self._written.items():
             try:
                 written.keep_statistics(last=True)
-                self._catalog.release(name)
             except BackendError as error:
                 log.warning("collection %s is counted anew when it is next opened: %s", name, error)
+            try:
+                written.release()
+            except BackendError as error:
+                log.warning("another server may write collection %s after a minute only: %s", name, error)
         self._engine.close()
 
     def _exists(self, name: str) -> bool:

@@ -18,6 +18,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -250,14 +251,26 @@ class WrittenCollection:
             if not later:
                 return former
             for documents in _pages(state.collection, None):
+                self._go_on(state.position, pending=state.pending)
                 columns_of(
                     later, [document.id for document in documents], [each.metadata for each in documents]
                 )
+            self._require_turn()
             collection = self._engine.written(new)
             collection.declare(later)
+            self._require_turn()
             self._catalog.put(new)
             self._known = _State.of(collection, state.position, state.statistics, pending=state.pending)
             return new
+
+    def release(self) -> None:
+        """Lets another server write at once, unless a write is still under way here."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._catalog.release(self._name)
+                self._turn_at = -math.inf
+            finally:
+                self._lock.release()
 
     def begin_merge(self) -> None:
         """Raises NotInBackendError: how its segments are merged is the engine's own affair."""
@@ -277,30 +290,37 @@ class WrittenCollection:
                 return known
             state = self._newest_to_write()
             position, documents = state.position + 1, 0
-            try:
-                for ids, operation in steps(state.collection):
-                    before = self._concerned(state, ids)
-                    applied = operation.apply(before, position)
-                    documents += applied.documents
-                    if applied.entry is not None:
-                        state = self._carried_out(state, before, applied.state, position)
+            with self._told_in_part():
+                try:
+                    for ids, operation in steps(state.collection):
+                        before = self._concerned(state, ids)
+                        applied = operation.apply(before, position)
+                        documents += applied.documents
+                        if applied.entry is not None:
+                            state = self._carried_out(state, before, applied.state, position)
+                except SearchIndexError:
+                    if state.position == position:  # earlier groups are changed, as the ledger's would be
+                        self._require_turn()
+                        self._catalog.finish(self._name, Written(position, documents), None)
+                        self._known = state
+                    raise
                 written = Written(state.position, documents, tokens)
                 if state.position == position or key is not None:
                     self._require_turn()
                     self._catalog.finish(self._name, written, key)
-            except BackendError as error:
-                self._known = None
-                raise BackendError(
-                    f"{error}; the write may be carried out in part: repeat it when the engine answers"
-                ) from error
-            except SearchIndexError:
-                if state.position == position:  # earlier groups are changed, as the ledger's would be
-                    self._require_turn()
-                    self._catalog.finish(self._name, Written(position, documents), None)
-                    self._known = state
-                raise
             self._known = state
             return written
+
+    @contextmanager
+    def _told_in_part(self) -> Iterator[None]:
+        """Within it, a failure of the engine says that the write may be carried out in part."""
+        try:
+            yield
+        except BackendError as error:
+            self._known = None
+            raise BackendError(
+                f"{error}; the write may be carried out in part: repeat it when the engine answers"
+            ) from error
 
     def _carried_out(self, state: _State, before: LiveState, after: LiveState, position: int) -> _State:
         """Has the engine do what leads from one state of some documents to another."""
@@ -309,10 +329,10 @@ class WrittenCollection:
         documents = [document for rows in added for document in engine_documents(rows, mean)]
         prepared = collection.prepared(documents)  # before the position is taken: it may be refused
         for some in _groups(prepared, CHANGES_AT_ONCE):
-            self._note(position)
+            self._go_on(position)
             collection.put(some)
         for ids in _groups(gone, CHANGES_AT_ONCE):
-            self._note(position)
+            self._go_on(position)
             collection.remove(ids)
         return _State.of(collection, position, state.statistics.moved(added, removed))
 
@@ -361,10 +381,10 @@ class WrittenCollection:
         return self._opened()
 
     def _look_at_state(self) -> WriteState:
-        found = self._catalog.state(self._name)
-        if found != self._noted:
-            self._noted, self._noted_at = found, time.monotonic()
-        return found
+        state = self._catalog.state(self._name)
+        if state != self._noted:
+            self._noted, self._noted_at = state, time.monotonic()
+        return state
 
     def _newest_to_write(self) -> _State:
         """The same, once this server is the one that writes. Raises WriterReplacedError while another is."""
@@ -376,11 +396,13 @@ class WrittenCollection:
             raise self._refusal(former)
         self._catalog.claim(self._name, self._catalog.server)
         time.sleep(SETTLE_SECONDS)
-        if self._look_at_state() != noted:  # it goes on, and is to know of nothing
+        writer = self._catalog.writer(self._name)
+        if writer == self._catalog.server and self._look_at_state() != noted:  # the former one goes on
             self._catalog.claim(self._name, former)
         if not self._has_turn():
             raise self._refusal(self._catalog.writer(self._name))
-        return state
+        # What was counted during a write that its server did not end may lack a part of it.
+        return self._opened() if state.pending else state
 
     def _has_turn(self) -> bool:
         """Whether this server is the one that writes, as the engine said a moment ago."""
@@ -397,17 +419,19 @@ class WrittenCollection:
         if not self._has_turn():
             raise BackendError(f"collection {self._name!r} is written by another server from now on")
 
-    def _note(self, position: int) -> None:
-        """The write of a position goes on: whoever else may write sees that."""
+    def _go_on(self, position: int, *, pending: bool = True) -> None:
+        """This server goes on with a write, of this position where it is pending: whoever else may write sees
+        that.
+        """
         self._require_turn()
         self._beat += 1
-        self._catalog.note(self._name, WriteState(position, pending=True, beat=self._beat))
+        self._catalog.note(self._name, WriteState(position, pending, self._beat))
 
     def _refusal(self, writer: str) -> WriterReplacedError:
         return WriterReplacedError(
             f"collection {self._name!r} of {self._engine.name} is written by another server ({writer}), and "
-            f"one at a time may; nothing was written: write there, or try again {QUIET_SECONDS:.0f} s after "
-            "its last write, or once it has ended"
+            f"one at a time may; nothing was written: write there, or try again once that has ended, or this "
+            f"server has seen no write for {QUIET_SECONDS:.0f} s"
         )
 
 

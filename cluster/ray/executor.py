@@ -120,10 +120,10 @@ class RayExecutor:
             )
         try:
             for row in dataset.iter_rows():
-                found = pickle.loads(row["found"])  # noqa: S301  # made by an actor of this session
+                outcome = pickle.loads(row["outcome"])  # noqa: S301  # made by an actor of this session
                 if row["failed"]:
-                    raise found
-                yield found
+                    raise outcome
+                yield outcome
         except RayError as error:
             raise RayFailedError(
                 f"the work on Ray failed ({first_line(error)}); what was done is kept: see to the reason, in "
@@ -180,16 +180,16 @@ class PieceActor:
         self._do: Worker | None = None
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        found, failed = [], []
+        outcomes, failed = [], []
         for piece in batch["piece"]:
             try:
                 do = self._do = self._do or self._work.begin()
-                found.append(pickle.dumps(do(pickle.loads(piece))))  # noqa: S301  # of this session
+                outcomes.append(pickle.dumps(do(pickle.loads(piece))))  # noqa: S301  # of this session
                 failed.append(False)
             except OWN as error:
-                found.append(_pickled(error))
+                outcomes.append(_pickled(error))
                 failed.append(True)
-        return {"found": np.array(found, np.object_), "failed": np.array(failed)}
+        return {"outcome": np.array(outcomes, np.object_), "failed": np.array(failed)}
 
 
 def _pickled(error: Exception) -> bytes:

@@ -238,6 +238,8 @@ class ShardedWriter:
             if not isinstance(answer, Exception) and answer["documents"]:
                 return shard
         if failures:
+            if all(isinstance(failure, CollectionFencedError) for failure in failures):
+                raise FencedPartsError(failures[0], 0, frozenset(answers))
             raise failures[0]
         return self._shards.placement.shard_of(id)
 
@@ -310,8 +312,8 @@ class ShardedWriter:
         return self._held.of_keys(ids, self._places, own)
 
     def _of_filter(self, filter: Filter) -> dict[int, dict[str, Any]]:
-        """The same of a filter, which all are sent that may have such documents, and hold against the fields
-        that are declared by now.
+        """What shards are sent to choose documents by a filter: all that may have some, which hold it against
+        the fields that are declared by now.
         """
         tree = tree_of(filter)
         return {shard: {"filter": tree} for shard in self._allowed(filter)}
@@ -412,12 +414,12 @@ class ShardedWriter:
         if key is None:
             return self._fleet.outcomes(asks)
         home = self._shards.placement.shard_of(key.key)
-        first = self._fleet.outcomes({home: asks[home] if home in asks else self._claim(key, home)})
+        first = self._fleet.outcomes({home: asks[home] if home in asks else self._note_key(key, home)})
         if isinstance(first[home], Exception):
             return first
         return first | self._fleet.outcomes({shard: ask for shard, ask in asks.items() if shard != home})
 
-    def _claim(self, key: WriteKey, home: int) -> Ask[Part]:
+    def _note_key(self, key: WriteKey, home: int) -> Ask[Part]:
         """Has a shard without a part note the key: it is sent a delete that finds nothing."""
         claim = self._json_part("POST", "/documents/delete", {"ids": [NO_ID]}, "deleted", key, home)
 

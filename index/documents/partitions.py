@@ -67,7 +67,7 @@ def placed_by(document: Document, *, partitioned: bool) -> str:
 
 
 def placing_keys(ids: PackedBytes, columns: Mapping[str, Column], *, partitioned: bool) -> list[bytes]:
-    """The same of stored documents, as UTF-8."""
+    """What places stored documents: the partition or the id of each, as UTF-8."""
     return stored_partitions(columns[PARTITION]) if partitioned else ids.take(np.arange(len(ids)))
 
 

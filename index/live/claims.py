@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tercet.index.errors import PartitionConflictError
 from tercet.index.files.packed_bytes import PackedBytes
 
-CLAIMED_SECONDS = 30.0  # at most: of a router that was killed meanwhile; longer than a put takes
+CLAIMED_SECONDS = 300.0  # at most: of a router that was killed meanwhile; longer than any put waits
 
 
 class Claims:
