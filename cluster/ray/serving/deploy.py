@@ -35,12 +35,8 @@ def deploy(deployment: ServeDeployment, report: Report) -> None:
     report: is told each state that is new. Raises DeploymentError, after which Ray Serve goes on trying.
     """
     from ray import serve
-    from ray.serve.config import HTTPOptions, ProxyLocation
 
-    serve.start(
-        proxy_location=ProxyLocation.EveryNode,
-        http_options=HTTPOptions(host=deployment.host, port=deployment.port),
-    )
+    _start_serve(deployment)
     serve.run_many(
         [serve.RunTarget(application_of(deployment), name=deployment.name, route_prefix="/")],
         wait_for_ingress_deployment_creation=False,
@@ -62,6 +58,24 @@ def deploy(deployment: ServeDeployment, report: Report) -> None:
                 "replicas say more. Mend it and deploy again, or take it down (--down)"
             )
         time.sleep(LOOK_SECONDS)
+
+
+def _start_serve(deployment: ServeDeployment) -> None:
+    """Starts Ray Serve where it is not yet. Raises DeploymentError where its proxy does not come up."""
+    from ray import serve
+    from ray.exceptions import RayActorError
+    from ray.serve.config import HTTPOptions, ProxyLocation
+
+    try:
+        serve.start(
+            proxy_location=ProxyLocation.EveryNode,
+            http_options=HTTPOptions(host=deployment.host, port=deployment.port),
+        )
+    except (RayActorError, TimeoutError) as error:
+        raise DeploymentError(
+            f"Ray Serve's proxy at port {deployment.port} did not come up: {_short(str(error))}; a node "
+            "may be too busy, or the port taken. Ray's logs of its proxy say more; deploy again"
+        ) from error
 
 
 def take_down(name: str) -> None:

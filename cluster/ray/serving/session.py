@@ -61,6 +61,7 @@ def _of_machine(folder: Path) -> dict[str, str]:
         "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(folder / "metrics.sock"),
         "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(folder),
         "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(folder / "server-state"),
+        "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",  # after its 5 s a slow machine's is killed
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",  # no other proxy has to hear of it first
         "TMPDIR": str(folder),
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
