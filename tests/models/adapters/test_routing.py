@@ -61,9 +61,9 @@ def centroids(bert: Path) -> np.ndarray[Any, Any]:
 
 
 @pytest.fixture
-def root(bert_routed: Any, tmp_path: Path, base: RouterBase, centroids: Any) -> Path:
-    """Adapters with graphs, and routers among them, that a test may change."""
-    root = Path(shutil.copytree(bert_routed.adapters, tmp_path / "adapters"))
+def root(bert_adapters: Path, tmp_path: Path, base: RouterBase, centroids: Any) -> Path:
+    """Adapters, and routers among them, that a test may change."""
+    root = Path(shutil.copytree(bert_adapters, tmp_path / "adapters"))
     arrays = {"centroids": centroids}
     write_router(root / "by-domain", Router(CentroidSettings(HARD), base, arrays, "By domain."))
     gate = {"weight": centroids, "bias": np.zeros(4, np.float32)}
@@ -83,11 +83,14 @@ def on_torch(bert: Path, root: Path) -> Callable[[], Encoder]:
 
 
 @pytest.fixture
-def on_onnx(bert_exported: Path, root: Path) -> Callable[[], Encoder]:
+def on_onnx(bert_exported: Path, bert_routed: Any, root: Path) -> Callable[[], Encoder]:
+    """Graphs of the adapters take half a minute to make, so only slow tests ask this engine."""
+    for name in bert_routed.names:
+        shutil.copytree(bert_routed.adapters / name, root / name, dirs_exist_ok=True)
     return lambda: load_encoder(str(bert_exported), precision="float32", device="cpu", adapters=root)
 
 
-@pytest.fixture(params=["torch", "onnx"])
+@pytest.fixture(params=["torch", pytest.param("onnx", marks=pytest.mark.slow)])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     opened: Callable[[], Encoder] = request.getfixturevalue(f"on_{request.param}")
     return opened()
@@ -134,6 +137,7 @@ def test_no_texts(encoder: Encoder) -> None:
     assert len(encode(with_adapter(encoder, "by-domain"), [])) == 0
 
 
+@pytest.mark.slow
 def test_engines_agree(on_torch: Any, on_onnx: Any) -> None:
     one, other = on_torch(), on_onnx()
     assert one.adapter_info("by-domain").fingerprint == other.adapter_info("by-domain").fingerprint
@@ -171,6 +175,7 @@ def test_the_best_two_are_mixed(on_torch: Any, root: Path, base: RouterBase, cen
     assert_close(found, encoder._engine.encode_tokens(tokens_of(encoder, TEXTS), OUTPUTS, found.routes))
 
 
+@pytest.mark.slow
 def test_a_pair_of_tags_that_nobody_listed_is_served_as_the_stack_of_both(
     bert: Path, root: Path, on_torch: Any, on_onnx: Any
 ) -> None:
@@ -279,6 +284,7 @@ def test_heads_are_mixed_as_their_parameters(bert: Path, root: Path) -> None:
     assert_close(mixed, engine.encode_tokens(tokens, OUTPUTS, ["merged"] * len(TEXTS)))
 
 
+@pytest.mark.slow
 def test_the_onnx_engine_mixes_nothing(on_onnx: Any) -> None:
     encoder = on_onnx()
     with pytest.raises(AdapterNotServedError, match=r"router 'warm' is soft.*use the torch engine"):
