@@ -4,51 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
 import threading
-import time
 import tracemalloc
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tercet.index.errors import (
-    CollectionBusyError,
-    DamagedIndexError,
-    InvalidDocumentError,
-    StorageError,
-    StorageFullError,
-    WriteUnknownError,
-)
-from tercet.index.ledger import file as file_module
+from tercet.index.errors import CollectionBusyError, DamagedIndexError, InvalidDocumentError, StorageError
 from tercet.index.ledger import ledger as ledger_module
 from tercet.index.ledger.file import LOG_PAGES, PAGE_BYTES, log_of
 from tercet.index.ledger.ledger import Ledger
 from tercet.index.ledger.reader import KEPT_SECONDS, LedgerReader
 from tercet.index.ledger.records import IdempotencyKey, LedgerEntry, StoredAnswer
-from tests.index.ledger.ledger_process import batch
-from tests.index.sqlite_calls import FULL, OK, SYNC_FAILED, WRITE_FAILED, Call, sqlite_calls
 
 SCRIPT = Path(__file__).with_name("ledger_process.py")
 NOW = 1_000_000.0
 DIGEST = hashlib.sha256(b"request").hexdigest()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite"
-
-
-@pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
-    with Ledger.open(path) as opened:
-        yield opened
 
 
 def entry(payload: bytes = b"x", key: str | None = None) -> LedgerEntry:
@@ -75,11 +49,6 @@ def run(repository: Path, *arguments: object, before: tuple[str, ...] = ()) -> l
     output, _ = process.communicate(timeout=200)
     assert process.returncode == 0, output
     return [line.split() for line in output.splitlines()]
-
-
-def kinds(path: Path) -> list[str]:
-    with LedgerReader.open(path) as reader:
-        return [found.kind for _, found in reader.entries(0)]
 
 
 def batches_of(found: list[str]) -> list[int]:
@@ -385,271 +354,6 @@ def test_opening_to_read_needs_a_ledger(path: Path) -> None:
     assert not path.exists()
 
 
-def test_every_connection_forces_its_commits(path: Path) -> None:
-    ledger = Ledger.open(path)
-    for _ in range(2):
-        assert ledger._row("PRAGMA synchronous") == (2,)
-        assert ledger._row("PRAGMA journal_mode") == ("wal",)
-        assert ledger._row("PRAGMA secure_delete") == (0,)
-        with ledger._lock:
-            ledger._drop()  # the next call opens anew
-    ledger.close()
-
-
-def test_a_new_ledger_is_forced_before_it_has_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[tuple[str, Path, bool]] = []
-    for name in ("force", "put_in_place"):
-        real = getattr(file_module, name)
-
-        def noted(*paths: Path, name: str = name, real: Callable[..., None] = real) -> None:
-            done.append((name, paths[0], path.exists()))
-            real(*paths)
-
-        monkeypatch.setattr(file_module, name, noted)
-    Ledger.open(path).close()
-    new = path.with_name(".ledger.sqlite.new")
-    assert done == [("force", new, False), ("put_in_place", new, False)]
-
-
-def traced(*inject: str) -> tuple[str, ...]:
-    """strace before a command, with faults that it injects."""
-    program = shutil.which("strace")
-    if program is None:
-        pytest.skip("needs strace, which shows and fails system calls")
-    return (program, "-qq", "-f", "-o", os.devnull, *(f"--inject={fault}" for fault in inject))
-
-
-class Calls:
-    """Notes what SQLite writes and forces, and refuses the nth of a kind."""
-
-    def __init__(self, kind: Call | None = None, nth: int = 0, code: int = OK) -> None:
-        self.seen: list[tuple[Call, str]] = []
-        self._kind, self._left, self._code = kind, nth, code
-
-    def __call__(self, call: Call, file: Path, written: range) -> int:
-        self.seen.append((call, file.name))
-        self._left -= call == self._kind
-        return self._code if call == self._kind and self._left == 0 else OK
-
-
-def test_each_append_is_written_and_forced_once_before_it_is_acknowledged(path: Path) -> None:
-    calls = Calls()
-    with sqlite_calls(calls), Ledger.open(path) as ledger:
-        for number in range(5):
-            calls.seen.clear()
-            ledger.append(batch(number))
-            assert set(calls.seen) == {("write", "ledger.sqlite-wal"), ("sync", "ledger.sqlite-wal")}
-            assert calls.seen.count(("sync", "ledger.sqlite-wal")) == 1
-            assert calls.seen[-1][0] == "sync"
-
-
-def test_each_append_is_one_force(path: Path, repository: Path, tmp_path: Path) -> None:
-    Ledger.open(path).close()
-    forces = []
-    for count in (1, 11):
-        trace = tmp_path / f"trace{count}"
-        before = (*traced(), "-e", "trace=fsync,fdatasync", "-y", "-o", str(trace))
-        assert len(run(repository, "append", path, 0, count, before=before)) == count
-        forces.append(trace.read_text().count("ledger.sqlite-wal"))
-        Ledger.open(path).close()
-    assert forces[1] - forces[0] == 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("nth", [1, 2, 3, 5, 6])
-@pytest.mark.parametrize("fault", ["fdatasync:error=EIO", "pwrite64:error=ENOSPC", "pwrite64:error=EIO"])
-def test_a_failing_call_leaves_whole_batches_and_the_same_object_goes_on(
-    path: Path, repository: Path, tmp_path: Path, fault: str, nth: int
-) -> None:
-    Ledger.open(path).close()
-    # Opening and closing again makes the same calls; the fault falls into an append after it.
-    trace = tmp_path / "trace"
-    call = fault.partition(":")[0]
-    run(repository, "attempt", path, 0, before=(*traced(), "-e", f"trace={call}", "-o", str(trace)))
-    opening = sum(call in line for line in trace.read_text().splitlines())
-    lines = run(repository, "attempt", path, 9, before=traced(f"{fault}:when={opening + nth}"))
-    done = [int(words[0]) for words in lines if words[1].isdigit()]
-    failed = [words[1] for words in lines if not words[1].isdigit()]
-    assert len(done) == 8
-    assert failed == ["StorageFullError" if "ENOSPC" in fault else "StorageError"]
-    with LedgerReader.open(path) as reader:
-        reader.check()
-        assert batches_of([found.kind for _, found in reader.entries(0)]) == done
-
-
-@pytest.mark.parametrize("nth", range(1, 8))
-@pytest.mark.parametrize(
-    ("kind", "code", "error"),
-    [
-        ("sync", SYNC_FAILED, StorageError),
-        ("write", WRITE_FAILED, StorageError),
-        ("write", FULL, StorageFullError),
-    ],
-)
-def test_what_the_disk_refuses_is_not_there_and_the_same_object_goes_on(
-    path: Path, kind: Call, code: int, error: type[StorageError], nth: int
-) -> None:
-    calls = Calls(kind, -1, code)
-    with sqlite_calls(calls), Ledger.open(path) as ledger:
-        calls._left = nth
-        became: dict[int, str] = {}
-        for number in range(9):
-            try:
-                ledger.append(batch(number))
-                became[number] = "done"
-            except StorageError as failure:
-                became[number] = type(failure).__name__
-            with LedgerReader.open(path) as reader:  # what is told is what others find
-                found = batches_of([entry.kind for _, entry in reader.entries(0)])
-                assert found == [batch for batch, end in became.items() if end == "done"]
-        assert sorted(became.values()) == [error.__name__, *["done"] * 8]
-    with LedgerReader.open(path) as reader:
-        reader.check()
-        assert len(batches_of([entry.kind for _, entry in reader.entries(0)])) == 8
-
-
-def test_unknown_is_said_and_undone_by_the_next_call(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Ledger.open(path) as ledger:
-        ledger.append([entry(b"a")])
-        connect = ledger_module.connect
-
-        def broken(_: Path) -> sqlite3.Connection:
-            raise StorageError("the disk is gone")
-
-        class FailingCommit:
-            """Commits, and then says that it failed, as where the force of a commit fails."""
-
-            def __init__(self, connection: sqlite3.Connection) -> None:
-                self._connection = connection
-
-            def execute(self, statement: str, *values: object) -> object:
-                result = self._connection.execute(statement, *values)
-                if statement == "COMMIT":
-                    raise StorageError("the force failed")
-                return result
-
-            def close(self) -> None:
-                self._connection.close()
-
-        def fail_commit() -> None:
-            assert ledger._connection is not None
-            ledger._connection = FailingCommit(ledger._connection)  # type: ignore[assignment]
-
-        fail_commit()
-        monkeypatch.setattr(ledger_module, "connect", broken)
-        with pytest.raises(WriteUnknownError, match=r"the force failed.*unknown.*the disk is gone"):
-            ledger.append([entry(b"b", key="k")], now=NOW)
-        with pytest.raises(StorageError, match="the disk is gone"):
-            ledger.append([entry(b"c")], now=NOW)
-        monkeypatch.setattr(ledger_module, "connect", connect)
-        assert ledger.append([entry(b"d")], now=NOW) == 2
-        assert [found.payload for _, found in ledger.entries(0)] == [b"a", b"d"]
-        assert ledger.answer_of("k", NOW) is None
-        fail_commit()
-        with pytest.raises(StorageError, match=r"^the force failed$"):
-            ledger.append([entry(b"e")])
-        assert kinds(path) == ["put", "put"]
-        assert ledger.append([entry(b"f")]) == 3
-
-
-def test_a_full_file_is_no_space_left(ledger: Ledger) -> None:
-    ledger.append([entry(b"a")])
-    pages = ledger._row("PRAGMA page_count")[0]
-    ledger._row(f"PRAGMA max_page_count = {pages + 5}")
-    with pytest.raises(StorageFullError, match=r"ledger\.sqlite: no space left .* free some and try again"):
-        ledger.append([entry(b"b"), entry(bytes(100_000))])
-    assert [found.payload for _, found in ledger.entries(0)] == [b"a"]
-    assert ledger.append([entry(bytes(100_000))]) == 2
-
-
-def test_a_full_disk(tmp_path: Path, repository: Path) -> None:
-    full, freed, reopened = in_namespace(repository, "full", tmp_path)
-    acknowledged = int(full[1])
-    assert full == ["full", str(acknowledged), str(acknowledged), "True"]
-    assert acknowledged > 0
-    assert freed == ["freed", str(acknowledged + 1), str(acknowledged + 1)]
-    assert reopened == ["reopened", str(acknowledged + 1)]
-
-
-def test_a_read_only_disk_is_read_and_not_written(tmp_path: Path, repository: Path) -> None:
-    lines = in_namespace(repository, "read-only", tmp_path)
-    assert lines == [["read", "1"], ["refused", "True"], ["writable", "2"]]
-
-
-def in_namespace(repository: Path, command: str, folder: Path) -> list[list[str]]:
-    """Runs a command that mounts file systems, which no other process sees."""
-    unshare = shutil.which("unshare")
-    probe = [unshare, "--mount", "mount", "-t", "tmpfs", "tmpfs", str(folder)]
-    if unshare is None or subprocess.run(probe, capture_output=True, check=False).returncode:
-        pytest.skip("needs unshare and the right to mount")
-    return run(repository, command, folder, before=(unshare, "--mount"))
-
-
-def test_a_folder_that_takes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"/proc/ledger\.sqlite: .*mounted for writing"):
-        Ledger.open(Path("/proc/ledger.sqlite"))
-    with pytest.raises(StorageError, match="failed"):
-        Ledger.open(tmp_path / "missing" / "ledger.sqlite")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda content: b"", "is not a ledger; restore it"),
-        (lambda content: b"not a database" * 1000, "damaged"),
-        (lambda content: content[:68] + b"OTHR" + content[72:], "is not a ledger; restore it"),
-        (
-            lambda content: content[:60] + b"\0\0\0\2" + content[64:],
-            "version 2, and this program reads version 1",
-        ),
-    ],
-)
-def test_another_file_is_refused(path: Path, change: Callable[[bytes], bytes], message: str) -> None:
-    Ledger.open(path).close()
-    path.write_bytes(change(path.read_bytes()))
-    content = path.read_bytes()
-    for kind in (Ledger, LedgerReader):
-        with pytest.raises(DamagedIndexError, match=rf"ledger\.sqlite.*{message}"):
-            kind.open(path)
-    assert path.read_bytes() == content
-
-
-def test_a_lost_file_beside_its_log_is_damage(path: Path, repository: Path) -> None:
-    run(repository, "append", path, 0, 3)
-    path.unlink()
-    with pytest.raises(DamagedIndexError, match=r"ledger\.sqlite-wal beside it holds what was written"):
-        Ledger.open(path)
-    log_of(path).unlink()
-    Ledger.open(path).close()
-
-
-def test_creation_that_was_cut_short_begins_again(path: Path) -> None:
-    path.with_name(".ledger.sqlite.new").write_bytes(b"a part")
-    with Ledger.open(path) as ledger:
-        assert ledger.append([entry()]) == 1
-    assert [found.name for found in path.parent.iterdir()] == ["ledger.sqlite"]
-
-
-def test_a_flipped_bit_is_found(path: Path) -> None:
-    with Ledger.open(path) as ledger:
-        ledger.append([entry(b"first"), entry(b"N" * 20_000), entry(b"last")])
-    content = path.read_bytes()
-    at = content.index(b"N" * 1000) + 500
-    path.write_bytes(content[:at] + b"O" + content[at + 1 :])
-    with LedgerReader.open(path) as reader:
-        with pytest.raises(DamagedIndexError, match="position 2 does not have its checksum; restore"):
-            reader.check()
-        assert [position for position, _ in reader.entries(2)] == [3]
-
-
-def test_a_missing_entry_is_found(path: Path) -> None:
-    with Ledger.open(path) as ledger:
-        ledger.append([entry(), entry(), entry()])
-        ledger._row("DELETE FROM entry WHERE position = 2")
-        with pytest.raises(DamagedIndexError, match="position 2 is missing"):
-            ledger.check()
-
-
 def test_a_held_file_is_busy(ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     holder = sqlite3.connect(path, isolation_level=None)
     try:
@@ -661,49 +365,3 @@ def test_a_held_file_is_busy(ledger: Ledger, path: Path, monkeypatch: pytest.Mon
         assert ledger.append([entry()]) == 1
     finally:
         holder.close()
-
-
-@pytest.mark.slow
-def test_sigkill_loses_nothing_acknowledged(path: Path, repository: Path) -> None:
-    numbers = np.random.default_rng()
-    first, acknowledged = 0, list[int]()
-    for _ in range(4):
-        process = start(repository, "append", path, first, 100_000)
-        assert process.stdout is not None
-        said = [process.stdout.readline()]
-        time.sleep(float(numbers.uniform(0, 0.5)))
-        process.send_signal(signal.SIGKILL)
-        said += process.communicate()[0].splitlines()
-        acknowledged += [
-            int(line.split()[0]) for line in said if line.endswith("\n") or len(line.split()) == 3
-        ]
-        with Ledger.open(path) as ledger:
-            found = batches_of([each.kind for _, each in ledger.entries(0)])
-            ledger.check()
-        # At most one more than was said: forced, and killed before it was said.
-        assert found[: len(acknowledged)] == acknowledged
-        assert len(found) <= len(acknowledged) + 1
-        acknowledged = found
-        first = found[-1] + 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("garbled", [False, True])
-def test_a_torn_end_of_the_log_keeps_all_before_it(
-    path: Path, repository: Path, tmp_path: Path, garbled: bool
-) -> None:
-    said = [list(map(int, words)) for words in run(repository, "append", path, 0, 12)]
-    ends = {number: size for number, _, size in said}
-    log = log_of(path).read_bytes()
-    assert ends[11] == len(log)
-    for cut in range(len(log), ends[5], -1517):
-        copy = tmp_path / f"at{cut}"
-        copy.mkdir()
-        shutil.copy(path, copy)
-        torn = bytes(byte ^ 0x55 for byte in log[cut:]) if garbled else b""
-        (copy / log_of(path).name).write_bytes(log[:cut] + torn)
-        with Ledger.open(copy / path.name) as ledger:
-            found = batches_of([each.kind for _, each in ledger.entries(0)])
-            assert found == [number for number, end in ends.items() if end <= cut]
-            assert ledger.append([entry()]) == kept(ledger)
-            ledger.check()
