@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tercet.cluster.objects.folder import FolderStore
+from tercet.cluster.snapshots.pushing import push
 from tercet.index.candidates import Document
 from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection
 from tercet.index.snapshot import Snapshot
 from tercet.models.encoder import Encoder, encode
+from tercet.service.collections.registry import CollectionRegistry
 
 Write = Callable[..., None]
 Answers = Callable[[Snapshot], list[Any]]
@@ -71,3 +74,31 @@ def answers(tiny: Encoder) -> Answers:
         ]
 
     return search
+
+
+Publish = Callable[..., None]
+
+
+@pytest.fixture
+def published(demo: Collection, folder: FolderStore, stages: Path) -> FolderStore:
+    """A store with a first snapshot, of five documents."""
+    push(demo, folder, stages)
+    return folder
+
+
+@pytest.fixture
+def publish(demo: Collection, folder: FolderStore, stages: Path, write: Any) -> Publish:
+    """Publishes the collection with more documents, without others."""
+
+    def run(*ids: str, without: tuple[str, ...] = ()) -> None:
+        write(demo, *ids, without=without)
+        push(demo, folder, stages)
+
+    return run
+
+
+@pytest.fixture
+def registry(other: Path) -> Iterator[CollectionRegistry]:
+    found = CollectionRegistry(other / "collections")
+    yield found
+    found.close()
