@@ -26,7 +26,8 @@ from tercet.models.export_verification import largest_differences
 from tercet.models.loader import load_encoder
 from tercet.models.representations import InputType
 from tercet.models.weights.head_weights import read_heads
-from tests.tiny.families import FAMILIES, SIZES, Family, write
+from tests.tiny.families import FAMILIES
+from tests.tiny.family import SIZES, Family, write
 from tests.tiny.layouts import LAYOUTS, Layout
 
 pytestmark = pytest.mark.slow

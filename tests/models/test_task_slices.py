@@ -19,7 +19,8 @@ from tercet.models.errors import CheckpointError
 from tercet.models.loader import load_encoder
 from tercet.models.representations import InputType
 from tercet.models.task_slices import unpack_tasks
-from tests.tiny.families import FAMILIES, write
+from tests.tiny.families import FAMILIES
+from tests.tiny.family import write
 
 JINA = next(family for family in FAMILIES if family.name == "jina-embeddings-v3")
 TASKS = ("retrieval.query", "retrieval.passage", "text-matching")

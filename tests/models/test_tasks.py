@@ -22,7 +22,8 @@ from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.export_onnx import export
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Float32, InputType, TokenBatch
-from tests.tiny.families import FAMILIES, write
+from tests.tiny.families import FAMILIES
+from tests.tiny.family import write
 
 peft = pytest.importorskip("peft", reason="PEFT writes the adapters: install tercet[train]")
 

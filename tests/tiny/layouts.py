@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.tiny.families import FAMILIES, write
+from tests.tiny.families import FAMILIES
+from tests.tiny.family import write
 from tests.tiny.late_folders import (
     POOLINGS,
     TANH,

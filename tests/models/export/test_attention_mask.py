@@ -13,7 +13,8 @@ from tercet.models.encoder import encode
 from tercet.models.encoder_model import load_model
 from tercet.models.export_onnx import export, write_graph
 from tercet.models.loader import load_encoder
-from tests.tiny.families import FAMILIES, write
+from tests.tiny.families import FAMILIES
+from tests.tiny.family import write
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 

@@ -15,7 +15,8 @@ from tercet.models.errors import CheckpointError
 from tercet.models.export_verification import largest_differences
 from tercet.models.loader import load_encoder
 from tercet.models.weights.tensor_files import read_body, read_weights
-from tests.tiny.families import FAMILIES, write
+from tests.tiny.families import FAMILIES
+from tests.tiny.family import write
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 Tensors = dict[str, torch.Tensor]
