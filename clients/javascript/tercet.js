@@ -1,5 +1,11 @@
 // The client of a Tercet server, for Node and browsers. Types are in tercet.d.ts.
 
+import { embeddingsOf } from "./arrays.js";
+import { ApiError, ConnectionFailedError, errorOf } from "./errors.js";
+
+export { decodeVector } from "./arrays.js";
+export { ApiError, ConflictError, ConnectionFailedError, NotFoundError, OverloadedError, TercetError } from "./errors.js";
+
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const BINARY = "application/x-safetensors";
 const BUSY = [429, 503];
@@ -7,33 +13,6 @@ const FIRST_PAUSE = 0.5; // seconds, where the server names none
 const LONGEST_PAUSE = 30;
 const PAGE = 100;
 const ENDED = ["succeeded", "failed", "cancelled"];
-
-/** Anything of this package. */
-export class TercetError extends Error {
-  name = this.constructor.name;
-}
-
-/** The server cannot be reached, or did not answer in time. */
-export class ConnectionFailedError extends TercetError {}
-
-/** The server refused. */
-export class ApiError extends TercetError {
-  constructor(status, message, code = "", param = null) {
-    super(message);
-    Object.assign(this, { status, code, param });
-  }
-}
-
-/** 404: there is no such collection, document, alias, backup or job. */
-export class NotFoundError extends ApiError {}
-
-/** 409: it conflicts with what exists. */
-export class ConflictError extends ApiError {}
-
-/** 429 or 503, still after all retries. */
-export class OverloadedError extends ApiError {}
-
-const KINDS = { 404: NotFoundError, 409: ConflictError, 429: OverloadedError, 503: OverloadedError };
 
 /** A Tercet server. */
 export class Client {
@@ -404,17 +383,6 @@ function pauseBefore(attempt, answer) {
   return /^\d+$/.test(waits ?? "") ? Number(waits) : Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1));
 }
 
-async function errorOf(answer) {
-  const Kind = KINDS[answer.status] ?? ApiError;
-  const text = await answer.text();
-  try {
-    const { message, code, param } = JSON.parse(text).error;
-    return new Kind(answer.status, message, code, param);
-  } catch {
-    return new Kind(answer.status, `${answer.url} answered ${answer.status}: ${text.slice(0, 200)}`);
-  }
-}
-
 async function* batches(documents, size) {
   let some = [];
   for await (const document of documents) {
@@ -425,69 +393,4 @@ async function* batches(documents, size) {
     }
   }
   if (some.length > 0) yield some;
-}
-
-const ARRAYS = {
-  F32: (buffer, start, length) => new Float32Array(buffer.slice(start, start + length)),
-  F16: (buffer, start, length) => new Uint16Array(buffer.slice(start, start + length)),
-  I8: (buffer, start, length) => new Int8Array(buffer, start, length),
-  U8: (buffer, start, length) => new Uint8Array(buffer, start, length),
-  I32: (buffer, start, length) => new Int32Array(buffer.slice(start, start + length)),
-  I64: (buffer, start, length) => Array.from(new BigInt64Array(buffer.slice(start, start + length)), Number),
-  BOOL: (buffer, start, length) => Array.from(new Uint8Array(buffer, start, length), Boolean),
-};
-
-/** Reads the binary answer of /embed: for each text what was asked for. */
-function embeddingsOf(buffer) {
-  const size = Number(new DataView(buffer).getBigUint64(0, true));
-  const { __metadata__: metadata, ...entries } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
-  const arrays = {};
-  for (const [name, { dtype, data_offsets: [start, end] }] of Object.entries(entries)) {
-    arrays[name] = ARRAYS[dtype](buffer, 8 + size + start, end - start);
-  }
-  const rows = arrays.tokens.map((tokens, row) => {
-    const found = { tokens, truncated: arrays.truncated[row] };
-    if (arrays.dense) found.dense = rowsOf(arrays.dense, entries.dense.shape[1], row, row + 1)[0];
-    if (arrays.dense_scales) found.denseScale = arrays.dense_scales[row];
-    if (arrays.sparse_indptr) {
-      const [start, end] = arrays.sparse_indptr.slice(row, row + 2);
-      found.sparse = {
-        tokenIds: arrays.sparse_token_ids.subarray(start, end),
-        weights: arrays.sparse_weights.subarray(start, end),
-      };
-    }
-    if (arrays.colbert) {
-      const [start, end] = arrays.colbert_offsets.slice(row, row + 2);
-      found.colbert = rowsOf(arrays.colbert, entries.colbert.shape[1], start, end);
-      if (arrays.colbert_scales) found.colbertScales = arrays.colbert_scales.subarray(start, end);
-    }
-    return found;
-  });
-  const { model, fingerprint, dtype = "float32" } = metadata;
-  return { model, fingerprint, dtype, embeddings: rows };
-}
-
-/** A vector of a dtype as float32; signs become 1 and -1, scaled to length 1. scale: of int8. */
-export function decodeVector(values, dtype, scale = 1) {
-  if (dtype === "int8") return Float32Array.from(values, (value) => value * scale);
-  if (dtype === "float16") return Float32Array.from(values, half);
-  if (dtype !== "binary" && dtype !== "ubinary") return Float32Array.from(values);
-  const moved = dtype === "binary" ? 128 : 0;
-  const length = 1 / Math.sqrt(values.length * 8);
-  return Float32Array.from({ length: values.length * 8 }, (_, place) =>
-    ((values[place >> 3] + moved) >> (7 - (place & 7))) & 1 ? length : -length,
-  );
-}
-
-/** The number that 16 bits stand for (IEEE 754, binary16): Float16Array is not everywhere. */
-function half(bits) {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 0x1f;
-  const fraction = bits & 0x3ff;
-  if (exponent === 0x1f) return fraction ? NaN : sign * Infinity;
-  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
-}
-
-function rowsOf(values, width, start, end) {
-  return Array.from({ length: end - start }, (_, row) => values.subarray((start + row) * width, (start + row + 1) * width));
 }
