@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -26,8 +29,13 @@ from tercet.service.app import create_app
 from tercet.service.load.pools import Pool
 from tercet.service.serving import server_for
 from tercet.service.settings.settings import Settings
+from tests.ports import held_port
 from tests.service.polling import REST_SECONDS, pause
 from tests.service.raw_connections import Connect, RawClient
+
+PATIENCE_SECONDS = 150  # for a server that begins or ends
+
+StartServer = Callable[..., tuple[subprocess.Popen[str], httpx.Client]]
 
 
 @asynccontextmanager
@@ -166,3 +174,48 @@ def connect() -> Iterator[Connect]:
             return client
 
         yield make
+
+
+@pytest.fixture(scope="module")
+def description() -> dict[str, Any]:
+    """That of a search server."""
+    return create_app(Settings()).openapi()
+
+
+@pytest.fixture
+def start_server(tmp_path: Path, repository: Path) -> Iterator[StartServer]:
+    """Starts `tercet COMMAND` on a free port, with the checkpoint that loads faster, unless another is named;
+    gives the process and a client of it.
+    """
+    processes: list[subprocess.Popen[str]] = []
+    stack = ExitStack()
+
+    def start(
+        command: str = "serve", *flags: str, **variables: str
+    ) -> tuple[subprocess.Popen[str], httpx.Client]:
+        port = stack.enter_context(held_port())
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("TERCET_")}
+        environment["TERCET_CHECKPOINT"] = "minilm-m3"
+        with (tmp_path / f"log-{port}").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tercet.cli.main", command, "--port", str(port), *flags],
+                cwd=tmp_path,
+                env=environment | variables,
+                stderr=log,
+                text=True,
+                preexec_fn=_heed_interrupts,
+            )
+        processes.append(process)
+        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS)
+        return process, stack.enter_context(client)
+
+    yield start
+    stack.close()
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def _heed_interrupts() -> None:
+    """A shell that starts tests in the background lets its children ignore them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

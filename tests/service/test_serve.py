@@ -5,15 +5,13 @@ from __future__ import annotations
 import gc
 import json
 import os
-import re
-import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ import pytest
 
 from tercet.service.serving import ENCODER_NICENESS, run_server
 from tests.ports import held_port
+from tests.service.conftest import PATIENCE_SECONDS, StartServer, _heed_interrupts
 
 DOCUMENTS = [
     {"id": "tea", "text": "Green tea is brewed with hot water.", "metadata": {"year": 2001}},
@@ -31,48 +30,6 @@ DOCUMENTS = [
 ]
 
 PAUSE_SECONDS = 0.1
-PATIENCE_SECONDS = 150  # for a server that begins or ends
-
-Serve = Callable[..., tuple[subprocess.Popen[str], httpx.Client]]
-
-
-@pytest.fixture
-def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
-    """Starts `tercet COMMAND` on a free port, with the checkpoint that loads faster, unless another is named;
-    gives the process and a client of it.
-    """
-    processes: list[subprocess.Popen[str]] = []
-    stack = ExitStack()
-
-    def start(
-        command: str = "serve", *flags: str, **variables: str
-    ) -> tuple[subprocess.Popen[str], httpx.Client]:
-        port = stack.enter_context(held_port())
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("TERCET_")}
-        environment["TERCET_CHECKPOINT"] = "minilm-m3"
-        with (tmp_path / f"log-{port}").open("w") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tercet.cli.main", command, "--port", str(port), *flags],
-                cwd=tmp_path,
-                env=environment | variables,
-                stderr=log,
-                text=True,
-                preexec_fn=_heed_interrupts,
-            )
-        processes.append(process)
-        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS)
-        return process, stack.enter_context(client)
-
-    yield start
-    stack.close()
-    for process in processes:
-        process.kill()
-        process.wait()
-
-
-def _heed_interrupts() -> None:
-    """A shell that starts tests in the background lets its children ignore them."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
@@ -112,23 +69,9 @@ def logged(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_free_port_is_told(serve: Serve, tmp_path: Path) -> None:
-    process, _ = serve("serve", "--port", "0", "--threads", "1")
-    url = None
-    while url is None and process.poll() is None:
-        found = [
-            re.match(r"listening on (http://127\.0\.0\.1:\d+)$", line["message"]) for line in logged(tmp_path)
-        ]
-        url = next((match[1] for match in found if match), None)
-        time.sleep(PAUSE_SECONDS)
-    assert url is not None
-    assert httpx.get(f"{url}/health").status_code == 200
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
-def test_threads_that_encode_yield_to_the_event_loop(serve: Serve) -> None:
-    process, client = serve("serve", "--threads", "2")
+def test_threads_that_encode_yield_to_the_event_loop(start_server: StartServer) -> None:
+    process, client = start_server("serve", "--threads", "2")
     wait_ready(process, client)
     assert client.post("/embed", json={"inputs": ["bees dance"] * 64}).status_code == 200
     own = os.getpriority(os.PRIO_PROCESS, process.pid)  # of the main thread, which runs the loop
@@ -138,12 +81,12 @@ def test_threads_that_encode_yield_to_the_event_loop(serve: Serve) -> None:
     assert set(found) == {own, min(19, own + ENCODER_NICENESS)}
 
 
-def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> None:
+def test_from_a_file_to_hits_and_a_clean_end(start_server: StartServer, tmp_path: Path) -> None:
     sources = tmp_path / "data" / "sources"
     sources.mkdir(parents=True)
     (sources / "articles.jsonl").write_text("\n".join(map(json.dumps, DOCUMENTS)))
     (sources / "bad.jsonl").write_text('{"id": "a", "text": 5}')
-    process, client = serve("serve", "--threads", "1", TERCET_CHECKPOINT="multi-m3")
+    process, client = start_server("serve", "--threads", "1", TERCET_CHECKPOINT="multi-m3")
     wait_ready(process, client)
 
     assert client.put("/collections/articles", json={"fields": {"year": "integer"}}).status_code == 201
@@ -185,9 +128,9 @@ def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_after_sigterm_it_is_not_ready_and_still_serves_until_the_pause_or_a_second_signal_ends_it(
-    serve: Serve, tmp_path: Path
+    start_server: StartServer, tmp_path: Path
 ) -> None:
-    process, client = serve("encoder", "--threads", "1", TERCET_DRAIN_SECONDS="1000")
+    process, client = start_server("encoder", "--threads", "1", TERCET_DRAIN_SECONDS="1000")
     wait_ready(process, client)
     process.send_signal(signal.SIGTERM)
     while (answer := client.get("/ready")).status_code == 200:
@@ -210,20 +153,20 @@ def test_after_sigterm_it_is_not_ready_and_still_serves_until_the_pause_or_a_sec
     ("signal_number", "pause"), [(signal.SIGTERM, "0.5"), (signal.SIGHUP, "0.5"), (signal.SIGINT, "1000")]
 )
 def test_the_pause_ends_by_itself_and_an_interrupt_from_the_keyboard_takes_none(
-    serve: Serve, signal_number: int, pause: str
+    start_server: StartServer, signal_number: int, pause: str
 ) -> None:
     with hang_ups(signal.SIG_DFL):
-        process, client = serve("encoder", "--threads", "1", "--drain-seconds", pause)
+        process, client = start_server("encoder", "--threads", "1", "--drain-seconds", pause)
     wait_ready(process, client)
     process.send_signal(signal_number)
     assert process.wait(PATIENCE_SECONDS) == (130 if signal_number == signal.SIGINT else 0)
 
 
 @pytest.mark.slow
-def test_a_server_that_was_told_to_ignore_hang_ups_does(serve: Serve) -> None:
+def test_a_server_that_was_told_to_ignore_hang_ups_does(start_server: StartServer) -> None:
     """As `nohup` tells it."""
     with hang_ups(signal.SIG_IGN):
-        process, client = serve("encoder", "--drain-seconds", "300")
+        process, client = start_server("encoder", "--drain-seconds", "300")
     wait_ready(process, client)
     process.send_signal(signal.SIGHUP)
     for _ in range(3):
@@ -251,33 +194,10 @@ tercet.cli.main.main()
     assert done.returncode == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["serve", "encoder"])
-def test_too_few_open_files_are_told_at_the_start(tmp_path: Path, repository: Path, command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tercet.cli.main", command, "--port", "0"],
-        cwd=tmp_path,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
-        timeout=PATIENCE_SECONDS,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert "this process may have 64 files open, and a server takes 128 at least: raise" in done.stderr
-
-
-@pytest.mark.slow
-def test_a_setting_that_does_nothing_alone_is_told_at_the_start(serve: Serve, tmp_path: Path) -> None:
-    process, client = serve("serve", "--publish-keep", "3")
-    assert process.wait(PATIENCE_SECONDS) == 2
-    log = (tmp_path / f"log-{client.base_url.port}").read_text()
-    assert "setting publish_keep (TERCET_PUBLISH_KEEP) is 3, and does nothing without publish_url" in log
-
-
-def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) -> None:
-    worker, worker_client = serve("encoder", "--threads", "1", TERCET_API_KEYS="between-us")
+def test_a_search_server_and_its_encoder_worker(start_server: StartServer, tmp_path: Path) -> None:
+    worker, worker_client = start_server("encoder", "--threads", "1", TERCET_API_KEYS="between-us")
     worker.send_signal(signal.SIGSTOP)  # else it may be ready as soon as the search server listens
-    process, client = serve(
+    process, client = start_server(
         "serve",
         "--encoder-url",
         str(worker_client.base_url),
@@ -303,8 +223,8 @@ def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_sigterm_ends_a_server_that_waits_for_its_workers(serve: Serve) -> None:
-    process, client = serve("serve", "--encoder-url", "http://127.0.0.1:9")
+def test_sigterm_ends_a_server_that_waits_for_its_workers(start_server: StartServer) -> None:
+    process, client = start_server("serve", "--encoder-url", "http://127.0.0.1:9")
     assert client_ready(process, client) == httpx.codes.SERVICE_UNAVAILABLE
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_SECONDS) == 0
@@ -318,52 +238,6 @@ def client_ready(process: subprocess.Popen[str], client: httpx.Client) -> int:
         except httpx.TransportError:
             time.sleep(PAUSE_SECONDS)
     pytest.fail("the server ended")
-
-
-@pytest.mark.slow
-def test_a_checkpoint_that_cannot_be_loaded_ends_the_server(serve: Serve, tmp_path: Path) -> None:
-    process, _ = serve("serve", "--checkpoint", "not-there", "--log-format", "text")
-    assert process.wait(PATIENCE_SECONDS) == 1
-    (log,) = [file.read_text() for file in tmp_path.glob("log-*")]
-    assert "Traceback" not in log
-    assert log.splitlines()[-1].startswith("Error: checkpoint 'not-there'")
-
-
-@pytest.mark.slow
-def test_a_second_server_on_the_same_data_root_is_refused(
-    serve: Serve, tmp_path: Path, repository: Path
-) -> None:
-    sources = tmp_path / "data" / "sources"
-    sources.mkdir(parents=True)
-    (sources / "articles.jsonl").write_text("\n".join(map(json.dumps, DOCUMENTS)))
-    first, client = serve("serve", "--threads", "1")
-    wait_ready(first, client)
-    second, _ = serve("serve", "--threads", "1", "--log-format", "text")
-    assert second.wait(PATIENCE_SECONDS) == 1
-    said = [file.read_text().splitlines()[-1] for file in tmp_path.glob("log-*")]
-    assert f"Error: another server uses the data root {tmp_path / 'data'}: stop it, or" in "\n".join(said)
-    listening = [file.name for file in tmp_path.glob("log-*") if "listening on" in file.read_text()]
-    assert len(listening) == 1, "the one that was refused never was there"
-    command = [
-        "collection",
-        "build",
-        str(sources / "articles.jsonl"),
-        "--collection",
-        "beside",
-        "--data",
-        "data",
-    ]
-    subprocess.run(
-        [sys.executable, "-m", "tercet.cli.main", *command],
-        cwd=tmp_path,
-        env={**os.environ, "TERCET_CHECKPOINT": "minilm-m3"},
-        check=True,
-    )
-    assert finished_job(client, "articles", "articles.jsonl")["state"] == "succeeded"
-    first.kill()  # nothing of it may hold the lock on: its children neither
-    first.wait()
-    third, client = serve("serve", "--threads", "1")
-    wait_ready(third, client)
 
 
 class DrippingHub(BaseHTTPRequestHandler):
@@ -400,11 +274,11 @@ class DrippingHub(BaseHTTPRequestHandler):
 
 
 @pytest.mark.slow
-def test_a_download_does_not_keep_the_server_from_ending(serve: Serve, tmp_path: Path) -> None:
+def test_a_download_does_not_keep_the_server_from_ending(start_server: StartServer, tmp_path: Path) -> None:
     hub = ThreadingHTTPServer(("127.0.0.1", 0), DrippingHub)
     hub.daemon_threads = True
     threading.Thread(target=hub.serve_forever, daemon=True).start()
-    process, client = serve(
+    process, client = start_server(
         *("serve", "--checkpoint", "someone/something"),
         HF_ENDPOINT=f"http://127.0.0.1:{hub.server_address[1]}",
         HF_HOME=str(tmp_path / "hub"),
@@ -416,38 +290,6 @@ def test_a_download_does_not_keep_the_server_from_ending(serve: Serve, tmp_path:
     assert process.wait(PATIENCE_SECONDS) == 0
     hub.shutdown()
     hub.server_close()
-
-
-@pytest.mark.slow
-def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> None:
-    process, client = serve("serve", "--host", "0.0.0.0", "--checkpoint", "not-there")
-    process.wait(PATIENCE_SECONDS)
-    messages = [line["message"] for line in logged_until_end(tmp_path)]
-    assert any("without a key" in message for message in messages)
-    assert any("for any name" in message and "allowed_hosts" in message for message in messages)
-    assert client.base_url
-
-
-@pytest.mark.slow
-def test_a_server_of_known_names_does_not_warn_of_others(serve: Serve, tmp_path: Path) -> None:
-    process, _ = serve(
-        "serve",
-        "--host",
-        "0.0.0.0",
-        "--allowed-hosts",
-        "tercet",
-        "--checkpoint",
-        "not-there",
-    )
-    process.wait(PATIENCE_SECONDS)
-    messages = [line["message"] for line in logged_until_end(tmp_path)]
-    assert any("without a key" in message for message in messages)
-    assert not any("for any name" in message for message in messages)
-
-
-def logged_until_end(folder: Path) -> list[dict[str, Any]]:
-    """The log's lines but the last, which is the command's own."""
-    return [json.loads(line) for file in folder.glob("log-*") for line in file.read_text().splitlines()[:-1]]
 
 
 @pytest.mark.slow
@@ -468,8 +310,8 @@ def test_a_ready_server_collects_no_garbage_among_what_it_loaded(make_app: Any) 
     assert not thread.is_alive()
 
 
-def test_a_killed_server_comes_back_with_every_write(serve: Serve) -> None:
-    process, client = serve("serve", "--threads", "1")
+def test_a_killed_server_comes_back_with_every_write(start_server: StartServer) -> None:
+    process, client = start_server("serve", "--threads", "1")
     wait_ready(process, client)
     assert client.put("/collections/articles", json={"fields": {"year": "integer"}}).status_code == 201
     path = "/collections/articles/documents"
@@ -484,7 +326,7 @@ def test_a_killed_server_comes_back_with_every_write(serve: Serve) -> None:
     process.kill()
     process.wait(PATIENCE_SECONDS)
 
-    process, client = serve("serve", "--threads", "1")
+    process, client = start_server("serve", "--threads", "1")
     wait_ready(process, client)
     assert client.post("/search", json=query).json()["hits"] == hits
     assert client.get(f"{path}/tea").json()["metadata"] == {"year": 2001}
@@ -494,29 +336,6 @@ def test_a_killed_server_comes_back_with_every_write(serve: Serve) -> None:
     assert client.put(path, json={"documents": documents}).json()["position"] == 4
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_SECONDS) == 0
-
-
-@pytest.mark.slow
-def test_a_keys_file_is_read_again_at_sighup_and_a_broken_one_starts_nothing(
-    serve: Serve, tmp_path: Path
-) -> None:
-    keys = tmp_path / "keys.jsonl"
-    keys.write_text('{"key": "old", "access": "read"}\n')
-    process, client = serve("serve", "--keys-file", str(keys))
-    wait_ready(process, client)
-    assert client.get("/info", headers={"Authorization": "Bearer old"}).status_code == 200
-    keys.write_text('{"key": "new", "access": "read"}\n')
-    process.send_signal(signal.SIGHUP)
-    while client.get("/info", headers={"Authorization": "Bearer new"}).status_code != 200:
-        assert process.poll() is None
-        time.sleep(PAUSE_SECONDS)
-    assert client.get("/info", headers={"Authorization": "Bearer old"}).status_code == 401
-    keys.write_text('{"key": "new", "access": "read"}\n{"key": "other"}\n')
-    process, client = serve("serve", "--keys-file", str(keys))
-    assert process.wait(PATIENCE_SECONDS) == 2
-    log = (tmp_path / f"log-{client.base_url.port}").read_text()
-    assert "line 2: access is missing; give it" in log
-    assert "other" not in log
 
 
 @pytest.mark.slow
@@ -544,30 +363,3 @@ def test_a_reader_of_the_log_who_stalls_stops_nothing(tmp_path: Path, repository
             process.kill()
             process.wait()
             os.close(reading)
-
-
-@pytest.mark.slow
-def test_servers_of_a_checkpoint_without_graphs_export_it_once(
-    serve: Serve, repository: Path, tmp_path: Path
-) -> None:
-    """Two that start at once, with nothing but the checkpoint's own files, which stay as they are."""
-    pytest.importorskip("onnxscript", reason="the export needs onnxscript: install tercet[torch]")
-    checkpoint = repository / "tests" / "models" / "golden" / "checkpoint"
-    before = sorted((path, path.stat().st_mtime_ns) for path in checkpoint.rglob("*"))
-    cache = tmp_path / "exports"
-    variables = {"TERCET_CHECKPOINT": str(checkpoint), "TERCET_EXPORT_CACHE": str(cache)}
-    started = [serve("serve", "--data", f"data-{number}", **variables) for number in range(2)]
-    for process, client in started:
-        wait_ready(process, client)
-    one, other = [
-        client.post("/embed", json={"inputs": ["hot tea"]}).json()["embeddings"] for _, client in started
-    ]
-    assert one == other
-    assert {"dense", "sparse", "colbert"} <= set(one[0])
-    infos = [client.get("/info").json()["encoder"] for _, client in started]
-    assert {info["engine"] for info in infos} == {"onnxruntime"}
-    logs = "".join(path.read_text() for path in tmp_path.glob("log-*"))
-    assert logs.count("is exported to") == 1
-    assert logs.count("this one waits") <= 1  # none where the export had ended before the other looked
-    assert len([path for path in cache.iterdir() if path.is_dir()]) == 1
-    assert sorted((path, path.stat().st_mtime_ns) for path in checkpoint.rglob("*")) == before
