@@ -18,11 +18,11 @@ from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tercet.index.errors import DamagedIndexError
 from tercet.index.files.arrays import frozen
+from tercet.models.files import UNREADABLE_ARRAYS
 from tercet.models.representations import Float32
 
 UInt8 = npt.NDArray[np.uint8]
@@ -123,7 +123,7 @@ class Codebook:
                 arrays["tables"].astype(np.uint8, copy=False),
                 float(arrays["step"][0]),
             )
-        except (SafetensorError, LookupError, ValueError) as error:
+        except (*UNREADABLE_ARRAYS, LookupError) as error:
             raise DamagedIndexError(f"{name} is no codebook ({error}); restore it") from error
 
     @cached_property

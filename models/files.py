@@ -13,8 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 log = logging.getLogger(__name__)
 
+# What reading safetensors with NumPy raises, also for a type or a number of dimensions that it does not have.
+UNREADABLE_ARRAYS = (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError)
 LONGEST_NAME = 255  # bytes, on any file system
 UNFINISHED = ".unfinished-"  # begins the name of what a process has not ended yet, or never did
 

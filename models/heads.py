@@ -15,6 +15,7 @@ from tercet.models.formats.multi_vector import dense_of_tokens
 from tercet.models.formats.sentence_transformers import MODULES_FILE, dense_after_pooling
 from tercet.models.formats.stanford_colbert import is_stanford
 from tercet.models.representations import Float32, Output, sides_of
+from tercet.models.weights.array_files import read_arrays
 from tercet.models.weights.dense_layers import Layers
 from tercet.models.weights.dense_modules import Projection, linear_of, read_layers, stanford_projection
 from tercet.models.weights.gte_head import token_weight_head
@@ -23,7 +24,6 @@ from tercet.models.weights.head_weights import (
     HEADS_FILE,
     SPARSE,
     HeadWeights,
-    load_arrays,
     read_heads,
 )
 from tercet.models.weights.tensor_files import read_weights
@@ -211,7 +211,7 @@ def with_heads_of(
             "head goes; leave heads out"
         )
     if (lender / HEADS_FILE).is_file():
-        source, arrays = str(lender / HEADS_FILE), load_arrays(lender)
+        source, arrays = str(lender / HEADS_FILE), read_arrays(lender / HEADS_FILE)
     else:
         source, arrays = _linear_files(lender), _linear_heads(lender)
     arrays = {name: array for name, array in arrays.items() if name in (*SPARSE, *COLBERT)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tercet.index.bm25.words import WordRows
@@ -21,6 +20,7 @@ from tercet.index.segments.later_columns import with_columns
 from tercet.index.segments.rows import DocumentRows
 from tercet.index.token_vectors.store import TokenVectorStore
 from tercet.index.windows.store import DocumentWindows
+from tercet.models.files import UNREADABLE_ARRAYS
 from tercet.models.representations import SparseRows
 
 LENGTH_BYTES = 8
@@ -74,7 +74,7 @@ def decode_rows(payload: bytes, settings: CollectionSettings) -> DocumentRows:
             _words(arrays) if settings.bm25 else None,
             windows,
         )
-    except (SafetensorError, KeyError, ValueError) as error:
+    except UNREADABLE_ARRAYS as error:
         raise _not_documents(settings, error) from error
 
 
@@ -105,7 +105,7 @@ def decode_ids(payload: bytes, settings: CollectionSettings) -> PackedBytes:
     """The ids of an entry. Raises DamagedIndexError where it holds none."""
     try:
         return _unpacked("ids", load(payload))
-    except (SafetensorError, KeyError) as error:
+    except UNREADABLE_ARRAYS as error:
         raise DamagedIndexError(
             f"an entry in the ledger of collection {settings.name!r} is not ids ({error}); "
             "restore the ledger from a backup"

@@ -11,7 +11,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tercet.models.adapters.blocks import BodyShape
@@ -20,7 +19,7 @@ from tercet.models.adapters.record import HEAD_PREFIX, Adapter, AdapterBase
 from tercet.models.adapters.settings import StackSettings, require_adapter_name
 from tercet.models.checkpoint import JsonObject, read_json
 from tercet.models.errors import CheckpointError
-from tercet.models.files import replace_file
+from tercet.models.files import UNREADABLE_ARRAYS, replace_file
 from tercet.models.formats.peft_config import CONFIG as PEFT_CONFIG
 from tercet.models.weights.head_weights import HeadWeights
 
@@ -151,7 +150,7 @@ def _read_tensors(
                 "damaged, or its writing was cut off; save the adapter again"
             )
         arrays = load(content)
-    except (OSError, SafetensorError, ValueError, KeyError) as error:
+    except UNREADABLE_ARRAYS as error:
         raise CheckpointError(f"{path} cannot be read: {error}; save the adapter again") from error
     heads = {name: arrays.pop(name) for name in list(arrays) if name.startswith(HEAD_PREFIX)}
     if bool(heads) != record["heads"]:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, deserialize
+from safetensors import deserialize
 
 from tercet.models.adapters.blocks import PATHS, ROLES, BodyShape, Role
 from tercet.models.adapters.files import is_peft_adapter, read_adapter
@@ -21,6 +21,7 @@ from tercet.models.adapters.record import Adapter, AdapterBase
 from tercet.models.adapters.settings import INPUT_SCALED, Ia3Settings, LoraSettings
 from tercet.models.checkpoint import CONFIG_FILE, read_json
 from tercet.models.errors import CheckpointError
+from tercet.models.files import UNREADABLE_ARRAYS
 from tercet.models.formats.peft_config import WEIGHTS, PeftConfig, read_peft_config
 from tercet.models.representations import Float32
 
@@ -107,7 +108,7 @@ def _read_arrays(
                 "this base takes"
             )
         tensors = dict(deserialize(path.read_bytes()))  # type: ignore[no-untyped-call]  # untyped library
-    except (OSError, SafetensorError, ValueError) as error:
+    except UNREADABLE_ARRAYS as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     arrays: dict[tuple[int, Role], dict[str, Float32]] = {}
     prefixes: set[str] = set()

@@ -10,7 +10,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tercet.models.adapters.files import ROUTER_FILE, is_adapter
@@ -18,7 +17,7 @@ from tercet.models.adapters.routers import Router, RouterBase, router_json, rout
 from tercet.models.adapters.settings import is_adapter_name
 from tercet.models.checkpoint import JsonObject, read_json
 from tercet.models.errors import CheckpointError
-from tercet.models.files import replace_file
+from tercet.models.files import UNREADABLE_ARRAYS, replace_file
 from tercet.models.representations import Float32
 
 TENSORS_FILE = "router.safetensors"
@@ -123,7 +122,7 @@ def _read_tensors(folder: Path, expected: object) -> dict[str, Float32]:
                 "writing was cut off; learn the router again"
             )
         return dict(load(content))
-    except (OSError, SafetensorError, ValueError, KeyError) as error:
+    except UNREADABLE_ARRAYS as error:
         raise CheckpointError(f"{path} cannot be read: {error}; learn the router again") from error
 
 

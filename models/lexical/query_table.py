@@ -13,8 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from tercet.models.checkpoint import hidden_size, logits_size
 from tercet.models.errors import CheckpointError
@@ -25,6 +23,7 @@ from tercet.models.lexical.reduction import reduce_sparse, strongest
 from tercet.models.representations import Float32, Output, Representations, SparseRows, TokenBatch
 from tercet.models.soundness import LARGEST_WEIGHT
 from tercet.models.tokenizer import TOKENIZER_FILES, Tokenizer
+from tercet.models.weights.array_files import read_arrays
 from tercet.models.weights.head_weights import HEADS_FILE, QUERIES, HeadWeights, read_heads
 
 IDF_FILE = "idf.json"
@@ -119,10 +118,7 @@ def _of_module(folder: Path, root: Path, tokenizer: Tokenizer) -> tuple[Floats, 
     named = object_in(folder / "config.json").get("path")
     path = folder / WEIGHTS_FILE
     if named is None and path.is_file():
-        try:
-            arrays = load_file(path)
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} cannot be read: {error}") from error
+        arrays = read_arrays(path)
         if WEIGHTS_NAME not in arrays:
             raise CheckpointError(f"{path} lacks {WEIGHTS_NAME!r}, the weight of each token of a query")
         return arrays[WEIGHTS_NAME], f"{path}: {WEIGHTS_NAME}"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
 
 from tercet.models.checkpoint import EncodingSettings
 from tercet.models.errors import CheckpointError
 from tercet.models.files import replace_file
 from tercet.models.representations import Float32
+from tercet.models.weights.array_files import read_arrays
 from tercet.models.weights.dense_layers import Layers, layer_arrays, layers_from_arrays, require_finite
 
 HEADS_FILE = "heads.safetensors"
@@ -168,7 +168,7 @@ def read_heads(folder: Path, width: int) -> HeadWeights:
     path = folder / HEADS_FILE
     if not path.is_file():
         return HeadWeights()
-    arrays = load_arrays(folder)
+    arrays = read_arrays(path)
     known = (*SPARSE, *COLBERT, QUERIES)
     unknown = [
         name for name in arrays if name not in known and not name.startswith((f"{DENSE}.", f"{TOKENS}."))
@@ -176,15 +176,6 @@ def read_heads(folder: Path, width: int) -> HeadWeights:
     if unknown:
         raise CheckpointError(f"{path} holds {unknown[:5]}, which is no part of a head; heads have {known}")
     return HeadWeights.from_arrays(arrays, str(path), width)
-
-
-def load_arrays(folder: Path) -> dict[str, Float32]:
-    """The arrays of heads.safetensors. Raises CheckpointError naming the file where it is damaged."""
-    path = folder / HEADS_FILE
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
 
 
 def write_heads(folder: Path, heads: HeadWeights) -> Path:

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from tercet.models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_json
 from tercet.models.errors import CheckpointError
@@ -24,6 +22,7 @@ from tercet.models.formats.sentence_transformers import MODULES_FILE, modules_in
 from tercet.models.representations import Float32, Int64
 from tercet.models.tokenizer import Tokenizer
 from tercet.models.tokens.json_vocabulary import TOKENIZER_JSON
+from tercet.models.weights.array_files import read_arrays
 from tercet.models.weights.dense_layers import require_finite
 
 WEIGHTS_FILE = "model.safetensors"
@@ -70,10 +69,7 @@ def read_static(folder: Path) -> StaticFiles:
     path = vectors_folder / WEIGHTS_FILE
     if not path.is_file():
         raise CheckpointError(f"{path} is missing; it has the vectors of static embeddings")
-    try:
-        arrays = load_file(path)
-    except (SafetensorError, OSError, TypeError, KeyError) as error:  # a type that NumPy does not have
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    arrays = read_arrays(path)
     vectors = next((arrays[name] for name in VECTORS if name in arrays), None)
     if vectors is None:
         raise CheckpointError(f"{path} has neither {' nor '.join(VECTORS)}, the vectors of tokens")

@@ -14,11 +14,11 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 import orjson
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tercet.index.documents.json_values import loads
 from tercet.index.wording import reason_of
+from tercet.models.files import UNREADABLE_ARRAYS
 
 COLLECTIONS = "/shard/collections"  # the path below which a shard tells of them
 VALUES = "values"
@@ -49,7 +49,7 @@ def unpack(body: bytes, sizes: Mapping[str, int]) -> Message:
     try:
         arrays = load(content)
         values = loads(arrays.pop(VALUES).tobytes())
-    except (SafetensorError, KeyError, orjson.JSONDecodeError, RecursionError) as error:
+    except (*UNREADABLE_ARRAYS, RecursionError) as error:
         raise ValueError(f"it is no message of a shard ({reason_of(error)})") from None
     if not isinstance(values, dict):
         raise ValueError("the values of a message are an object")

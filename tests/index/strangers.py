@@ -97,11 +97,11 @@ def collection_targets(root: Path) -> list[Target]:
         return hits if next(readings) % VERIFIED else verify(root, name)
 
     return [
-        _target("arrays", layout.folder, folder / "arrays.safetensors", changed_header, signed),
-        _target("array values", layout.folder, folder / "arrays.safetensors", changed_bytes, signed),
-        _target("manifest", layout.folder, layout.manifest("000001"), changed_json, search),
-        _target("settings", layout.folder, layout.settings, changed_json, search),
-        _target("current", layout.folder, layout.current, changed_bytes, search),
+        _target("arrays", root, folder / "arrays.safetensors", changed_header, signed),
+        _target("array values", root, folder / "arrays.safetensors", changed_bytes, signed),
+        _target("manifest", root, layout.manifest("000001"), changed_json, search),
+        _target("settings", root, layout.settings, changed_json, search),
+        _target("current", root, layout.current, changed_bytes, search),
     ]
 
 

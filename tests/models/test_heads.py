@@ -98,8 +98,22 @@ def test_the_onnx_engine_refuses_another_colbert_dimension(exported_copy: Path) 
         load_encoder(str(exported_copy), "onnx", device="cpu")
 
 
-def test_damaged_heads(bert_copy: Path) -> None:
-    (bert_copy / "heads.safetensors").write_bytes(b"nothing")
+def tensors(dtype: str, shape: list[int], size: int) -> bytes:
+    """A safetensors file of one tensor."""
+    header = json.dumps({"a": {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(size)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"nothing",
+        tensors("F32", [1] * 65, 4),  # more dimensions than NumPy has
+        tensors("F8_E4M3", [4], 4),  # a type that it does not have
+    ],
+)
+def test_damaged_heads(bert_copy: Path, content: bytes) -> None:
+    (bert_copy / "heads.safetensors").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"heads\.safetensors cannot be read"):
         read_heads(bert_copy, 32)
 
