@@ -27,8 +27,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.endurance.cluster.nodes import Node
-from tests.endurance.cluster.shard_faults import (
+from tests.endurance.cluster.ledger_shards import (
     DOWN_SECONDS,
     FAKETIME,
     FAULTS,
@@ -40,6 +39,7 @@ from tests.endurance.cluster.shard_faults import (
     set_clock,
     with_own_clock,
 )
+from tests.endurance.cluster.nodes import Node
 from tests.endurance.concurrency.linearizable import Operation, is_linearizable
 from tests.endurance.serving.fault_proxy import FaultProxy
 
