@@ -120,7 +120,7 @@ class ShardedWriter:
                 )
                 for shard, body in bodies.items()
             }
-            with self._claimed_elsewhere([documents[row].id for row in rows.tolist()], placed):
+            with self._claimed([(documents[row].id, keys[row]) for row in rows.tolist()], placed):
                 return self._written(asks, key, tokens)
 
         return self._held.of_keys(keys, self._places, attempt, holds=if_position is None)
@@ -244,26 +244,29 @@ class ShardedWriter:
         return self._shards.placement.shard_of(id)
 
     @contextmanager
-    def _claimed_elsewhere(self, ids: Sequence[str], placed: Int64) -> Iterator[None]:
-        """Within it, shards of a partitioned collection put no documents of the ids that others get. placed:
-        int64[N], the shard of each. Raises PartitionConflictError where a shard has such an id,
+    def _claimed(self, documents: Sequence[tuple[str, str]], placed: Int64) -> Iterator[None]:
+        """Within it, shards of a partitioned collection put no documents of the ids that others get.
+        documents: the id and partition of each; placed: int64[N], the shard of each. Raises
+        PartitionConflictError where a shard has an id of others, or one of its own in another partition;
         FencedPartsError as a put.
         """
-        elsewhere = {
-            shard: [ids[row] for row in np.flatnonzero(placed != shard).tolist()]
-            for shard in range(len(self._fleet) if self.settings.partitioned else 0)
-        }
         path, owner = f"{COLLECTIONS}/{self.settings.name}/claims", secrets.token_hex(8)
+        bodies: dict[int, dict[str, Any]] = {}
+        for shard in range(len(self._fleet) if self.settings.partitioned else 0):
+            others = [documents[row][0] for row in np.flatnonzero(placed != shard).tolist()]
+            own = dict(documents[row] for row in np.flatnonzero(placed == shard).tolist())
+            if others:  # a write of one shard alone is whole or not at all
+                bodies[shard] = {"ids": others, "own": own, "owner": owner}
 
-        def claiming(ids: list[str], *, ends: bool) -> Ask[None]:
+        def claiming(body: dict[str, Any]) -> Ask[None]:
             async def ask(shard: ShardClient) -> None:
-                body = {"ids": ids, "owner": owner, "ends": ends}
                 await shard.json("POST", path, body, deadline=self._deadline)
 
             return ask
 
         def failures(*, ends: bool) -> list[Exception]:
-            asks = {shard: claiming(ids, ends=ends) for shard, ids in elsewhere.items() if ids}
+            ending = {"own": {}, "ends": True} if ends else {}
+            asks = {shard: claiming({**body, **ending}) for shard, body in bodies.items()}
             outcomes = self._fleet.outcomes(asks).values()
             return [outcome for outcome in outcomes if isinstance(outcome, Exception)]
 

@@ -45,14 +45,18 @@ def partition_record(document: Document) -> dict[str, str]:
 
 def is_within(document: Document, partition: str | None) -> bool:
     """Whether a document is in a partition, where one is given."""
-    own = document.metadata.get(PARTITION)
-    return partition is None or (isinstance(own, str) and composed(own) == composed(partition))
+    return partition is None or is_same_partition(document.metadata.get(PARTITION), partition)
+
+
+def is_same_partition(one: object, other: str) -> bool:
+    """Whether a value of metadata is a partition, in whatever form of Unicode."""
+    return isinstance(one, str) and composed(one) == composed(other)
 
 
 def kept_partition(present: Mapping[str, Any], changed: Mapping[str, Any]) -> Mapping[str, Any]:
     """Changed metadata with the partition that these have. Raises InvalidDocumentError for another one."""
     own = present[PARTITION]
-    if changed.get(PARTITION, own) != own:
+    if not is_same_partition(changed.get(PARTITION, own), own):
         raise InvalidDocumentError(
             f"partition is {shown(changed[PARTITION], 40)}; a document stays in its partition, {own!r:.80}: "
             "delete it, and put it into the other one",

@@ -184,13 +184,18 @@ class LiveCollection:
         put = Put.of(rows, if_position, self._claims)
         return self._acknowledged(parts.committer.submit(put, key, tokens).result())
 
-    def claim(self, ids: Sequence[str], owner: str, *, ends: bool = False) -> None:
+    def claim(
+        self, ids: Sequence[str], owner: str, *, own: Mapping[str, str] | None = None, ends: bool = False
+    ) -> None:
         """Puts no documents of these ids, until this claim ends, as another shard of a partitioned collection
-        is about to get them. owner: a name for their put. Raises PartitionConflictError where one of them is
-        here.
+        is about to get them. owner: a name for their put. own: the partitions, by their ids, of documents
+        that are about to come here by that put. Raises PartitionConflictError where one of `ids` is here, or
+        one of `own` is in another partition.
         """
-        encoded = PackedBytes.of([encode_id(id) for id in ids])
-        self._running().committer.submit(Claim(encoded, self._claims, owner, ends)).result()
+        encoded, here = (PackedBytes.of([encode_id(id) for id in some]) for some in (ids, own or {}))
+        partitions = [partition.encode() for partition in (own or {}).values()]
+        claim = Claim(encoded, self._claims, owner, here, partitions, ends=ends)
+        self._running().committer.submit(claim).result()
 
     def delete(
         self, ids: Sequence[str], *, partition: str | None = None, key: WriteKey | None = None

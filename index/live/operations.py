@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -103,7 +104,7 @@ class Put:
         if self.claims is not None:
             self.claims.require_none(rows.ids)
         if state.settings.partitioned:
-            _require_partitions(state, rows)
+            _require_partitions(state, rows.ids, stored_partitions(rows.columns[PARTITION]))
         return Applied(state.put(rows, position), self.entry, len(rows))
 
 
@@ -135,21 +136,24 @@ class Delete:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """Notes ids that another shard is about to get documents of, or that it has got them; it changes no
-    documents. owner: a name for the put.
+    documents. owner: a name for the put. own, partitions: of documents of it that are about to come here.
     """
 
     ids: PackedBytes
     claims: Claims
     owner: str
+    own: PackedBytes
+    partitions: Sequence[bytes]
     ends: bool = False
 
     def apply(self, state: LiveState, position: int) -> Applied:
-        """Raises PartitionConflictError where one of them is here."""
+        """Raises PartitionConflictError where one of them is here, or one of its own in another partition."""
         if self.ends:
             self.claims.drop(self.ids, self.owner)
             return Applied(state, None, 0)
         for _, _, known in state.find(self.ids):
             raise _in_another(self.ids[int(known[0])])
+        _require_partitions(state, self.own, self.partitions)
         self.claims.add(self.ids, self.owner)
         return Applied(state, None, 0)
 
@@ -250,14 +254,13 @@ def matching_ids(state: LiveState, condition: Condition) -> PackedBytes:
     return PackedBytes.concatenate(ids)
 
 
-def _require_partitions(state: LiveState, rows: DocumentRows) -> None:
-    """Raises PartitionConflictError where a document is there in another partition."""
-    new = stored_partitions(rows.columns[PARTITION])
-    for ordinal, found, known in state.find(rows.ids):
+def _require_partitions(state: LiveState, ids: PackedBytes, partitions: Sequence[bytes]) -> None:
+    """Raises PartitionConflictError where a document is there in another partition than its own of these."""
+    for ordinal, found, known in state.find(ids):
         present = stored_partitions(state.segments[ordinal].columns[PARTITION].take(found))
         for number, partition in zip(known.tolist(), present, strict=True):
-            if partition != new[number]:
-                raise _in_another(rows.ids[number])
+            if partition != partitions[number]:
+                raise _in_another(ids[number])
 
 
 def _in_another(id: bytes) -> PartitionConflictError:

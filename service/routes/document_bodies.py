@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from tercet.index.candidates import Document
 from tercet.index.documents.filters import Filter, parse_filter
 from tercet.index.documents.metadata import FieldType, require_metadata
-from tercet.index.documents.partitions import PARTITION, within_partition
+from tercet.index.documents.partitions import PARTITION, is_same_partition, within_partition
 from tercet.index.errors import InvalidQueryError
 from tercet.index.live.records import WriteKey
 from tercet.service.documents.binary import BinaryBody
@@ -65,7 +65,7 @@ def documents_of(contents: Sequence[DocumentContent]) -> list[Document]:
     for position, content in enumerate(contents):
         metadata = content.metadata or {}
         if content.partition is not None:
-            if metadata.get(PARTITION, content.partition) != content.partition:
+            if not is_same_partition(metadata.get(PARTITION, content.partition), content.partition):
                 raise InvalidRequestError(
                     "partition and metadata.partition differ; give one of them",
                     f"documents.{position}.partition",

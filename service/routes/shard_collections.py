@@ -68,11 +68,13 @@ async def check_shard_fields(name: Name, body: FieldsRequest, services: Services
 
 @routes.post(f"{COLLECTIONS}/{{name}}/claims", include_in_schema=False, dependencies=WRITE)
 async def claim_shard_documents(name: Name, body: ShardClaimRequest, services: Services) -> Response:
-    """Have no documents of some ids put here until the claim ends; one that is here is a conflict, 409."""
+    """Have no documents of some ids put here until the claim ends. One that is here is a conflict, 409, and
+    so is one of this shard's own that is here in another partition.
+    """
 
     def claim() -> None:
         with services.own_collections.writing(name) as live:
-            live.claim(body.ids, body.owner, ends=bool(body.ends))
+            live.claim(body.ids, body.owner, own=body.own, ends=bool(body.ends))
 
     await services.pools.writes.run(claim)
     return Response(status_code=204)

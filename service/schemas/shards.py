@@ -32,12 +32,15 @@ class ShardCollectionRequest(Request):
 
 class ShardClaimRequest(Request):
     """Ids of documents that another shard of a partitioned collection is about to get, by a put of this name,
-    or by one that has ended.
+    or by one that has ended. own: partitions by the ids that this shard is about to get.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["tea", "rail"], "owner": "4f3c"}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"ids": ["tea", "rail"], "own": {"leaf": "x"}, "owner": "4f3c"}]}
+    )
 
     ids: Annotated[list[str], Field(min_length=1, fail_fast=True)]
+    own: dict[str, str] | None = None
     owner: Annotated[str, Field(min_length=1, max_length=64)]
     ends: bool | None = False
 

@@ -211,6 +211,11 @@ def test_no_id_is_in_two_partitions(servers: Servers) -> None:
         assert (answer.status_code, "" if answer.is_success else answer.json()["error"]["code"]) == expected
     assert httpx.delete(f"{router}{DOCUMENTS}/x").json()["deleted"] == 1
     assert put(router, "x", other).is_success
+    same = next(name for name in map("another-{}".format, range(99)) if shard_of(name) == shard_of(other))
+    batch = [{"id": "y", "text": "tea", "partition": first}, {"id": "x", "text": "tea", "partition": same}]
+    answer = httpx.put(f"{second}{DOCUMENTS}", json={"documents": batch}, timeout=60)
+    assert error_of(answer) == (409, "partition_conflict")
+    assert put(router, "y", other).is_success, "a conflict on the own shard left a part or a claim behind"
     with ThreadPoolExecutor(2) as pool:
         for number in range(20):
             id = f"new-{number}"

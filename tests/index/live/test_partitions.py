@@ -60,6 +60,8 @@ def test_changes_of_metadata_keep_the_partition(collection: Collection, three: A
             live.patch("a", {"partition": "u"})
         with pytest.raises(InvalidDocumentError, match="stays in its partition"):
             live.update(["a"], {"partition": "u"})
+        live.put([document("b", "caf\u00e9")], three[1].take(FIRST))
+        assert live.patch("b", {"partition": "cafe\u0301"}).documents == 1, "another form of Unicode"
 
 
 def test_a_claimed_id_is_not_put(collection: Collection, three: Any) -> None:
@@ -74,6 +76,9 @@ def test_a_claimed_id_is_not_put(collection: Collection, three: Any) -> None:
         live.put([document("c", "t")], encoded)
         with pytest.raises(PartitionConflictError, match="'c' is in another partition"):
             live.claim(["d", "c"], "one")
+        with pytest.raises(PartitionConflictError, match="'c' is in another partition"):
+            live.claim(["d"], "one", own={"e": "t", "c": "u"})
+        live.claim(["d"], "one", own={"e": "t", "c": "t"})
         live.claim(["a"], "other", ends=True)
         live.put([document("a", "t")], encoded)
         assert live.position == position + 2
