@@ -24,7 +24,8 @@ from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.fields import field_values
 from tercet.index.documents.filters import Filter, tree_of
 from tercet.index.documents.metadata import value_at
-from tercet.index.errors import CollectionMovedError, DocumentNotFoundError
+from tercet.index.errors import AmbiguousDocumentError, CollectionMovedError, DocumentNotFoundError
+from tercet.index.reading.documents import ambiguous
 from tercet.index.reading.ordered import Order, Place, PlacedDocument, Value, check_order
 from tercet.index.segments.stored import StoredRepresentations
 from tercet.service.documents.ordering import encode_cursor
@@ -193,20 +194,27 @@ class ShardedDocuments:
         return True
 
     def _one(self, id: str, query: Mapping[str, str]) -> tuple[int, Any] | None:
-        """The shard that has the document of an id, and what it answers of it; None where none has it."""
+        """The shard that has the document of an id, and what it answers of it; None where none has it. Raises
+        AmbiguousDocumentError where several collections that it is of have one.
+        """
         path, failures = f"{self._path}/{quote(id, safe='')}", list[Exception]()
         asks = dict.fromkeys(
             self._by_shard([id], self._within),
             lambda shard: shard.json("GET", path, query=query, deadline=self._deadline),
         )
+        having: dict[int, Any] = {}
         for shard, found in self._fleet.outcomes(asks).items():
+            if isinstance(found, AmbiguousDocumentError):
+                raise found
             if not isinstance(found, Exception):
-                return shard, found
-            if not isinstance(found, DocumentNotFoundError):
+                having[shard] = found
+            elif not isinstance(found, DocumentNotFoundError):
                 failures.append(found)
-        if failures:
+        if len(having) > 1:
+            raise ambiguous(id, sorted(each["collection"] for each in having.values()), self.settings.name)
+        if failures and not having:
             raise failures[0]
-        return None
+        return next(iter(having.items()), None)
 
     def _found(self, ids: Sequence[str], within: Filter | None = None) -> dict[int, list[Document]]:
         """The stored documents of some ids that each shard has, at least those that a filter allows."""

@@ -19,6 +19,7 @@ from tercet.index.candidates import Facet, SearchResult
 from tercet.index.documents.boosts import Boost, check_boosts
 from tercet.index.documents.filters import Filter, check_filter
 from tercet.index.languages.sample import LanguageSample
+from tercet.index.reading.documents import ambiguous
 from tercet.index.reading.examples import Example, examples_query
 from tercet.index.search.explanation import Explanation
 from tercet.index.search.query import check_facets, check_lexical
@@ -248,14 +249,26 @@ class ShardedSnapshot(ShardedDocuments):
         return answers
 
     def _places(self, names: DocumentNames) -> Int64:
-        """The shard of each document, int64[N]; the first of one that is nowhere, which says so."""
+        """The shard of each document, int64[N]; the first of one that is nowhere, which says so. Raises
+        AmbiguousDocumentError where several collections have one, and which is not said.
+        """
         if not self.settings.partitioned:
             return self._placement.shards_of(names.ids)
         known, collections = self._view.places, names.collections or [None] * len(names.ids)
         named = list(zip(names.ids, collections, strict=True))
         found = self._found([id for id, collection in named if (id, collection) not in known])
-        there = {document.id: shard for shard, documents in found.items() for document in documents}
-        return np.array([known.get(name, there.get(name[0], 0)) for name in named], np.int64)
+        there: dict[str, dict[str | None, int]] = {}  # the shards by collection, of each id
+        for shard, documents in found.items():
+            for document in documents:
+                there.setdefault(document.id, {})[document.collection] = shard
+
+        def place(id: str, collection: str | None) -> int:
+            shards = there.get(id, {})
+            if collection is None and len(shards) > 1:
+                raise ambiguous(id, sorted(map(str, shards)), self.settings.name)
+            return shards.get(collection, next(iter(shards.values()), 0))
+
+        return np.array([known[name] if name in known else place(*name) for name in named], np.int64)
 
     def _fixed(self) -> View:
         if not self._view.is_fixed:

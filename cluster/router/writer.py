@@ -301,7 +301,7 @@ class ShardedWriter:
         if self.settings.partitioned:
 
             def everywhere() -> ShardedWritten:
-                shards = self._allowed(within_partition(None, partition))
+                shards = self._allowed(within_partition(None, partition)) if ids else ()
                 return attempt({shard: {"ids": list(ids), **allowed} for shard in shards})
 
             return self._held.whole(everywhere, adds=adds)

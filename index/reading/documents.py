@@ -201,11 +201,7 @@ class StoredDocuments:
         """
         addresses = [*self._all(id, collection)]
         if len(addresses) > 1 and self._collections is not None:
-            having = names_of([self._collections[ordinal] for ordinal, _ in addresses])
-            raise AmbiguousDocumentError(
-                f"document {id[:80]!r} is in collections {having}, all of which {self.settings.name!r} "
-                "means: say which, or ask that collection by its own name"
-            )
+            raise ambiguous(id, [self._collections[ordinal] for ordinal, _ in addresses], self.settings.name)
         return addresses[0] if addresses else None
 
     def _all(self, id: str, collection: str | None = None) -> Iterator[DocAddress]:
@@ -250,3 +246,11 @@ class StoredDocuments:
     def _condition(self, filter: Filter | None) -> Condition | None:
         """A filter as segments take it. Raises InvalidQueryError where it does not fit the fields."""
         return None if filter is None else checked_condition(filter, self.settings.fields)
+
+
+def ambiguous(id: str, collections: Sequence[str], alias: str) -> AmbiguousDocumentError:
+    """What is said where several collections that an alias means have a document of an id."""
+    return AmbiguousDocumentError(
+        f"document {id[:80]!r} is in collections {names_of(collections)}, all of which {alias!r} means: say "
+        "which, or ask that collection by its own name"
+    )

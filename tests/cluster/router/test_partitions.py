@@ -191,7 +191,27 @@ def test_documents_are_found_by_id_alone(servers: Servers) -> None:
     for _ in range(2):
         assert httpx.post(f"{router}{DOCUMENTS}/delete", json=delete).json()["deleted"] == 6
     assert httpx.delete(f"{router}{DOCUMENTS}/d6").json()["deleted"] == 1
+    too_long = {"ids": ["x" * 600]}  # which no document has
+    assert httpx.post(f"{router}{DOCUMENTS}/delete", json=too_long).json()["deleted"] == 0
     assert httpx.post(f"{router}{DOCUMENTS}/count", json={}).json() == {"count": 29}
+
+
+def test_an_id_in_two_collections_of_an_alias_is_told_apart(servers: Servers) -> None:
+    """Wherever the other one's document lies."""
+    router, _ = over_three(servers, [])
+    httpx.put(f"{router}/collections/other", json=SETTINGS).raise_for_status()
+    httpx.put(f"{router}/aliases/both", json={"collections": ["demo", "other"]}).raise_for_status()
+    for tenant in TENANTS:
+        document = {"id": "d0", "text": "tea", "partition": tenant}
+        httpx.put(f"{router}/collections/other/documents", json={"documents": [document]}).raise_for_status()
+        for answer in (
+            httpx.get(f"{router}/collections/both/documents/d0"),
+            httpx.post(f"{router}/search", json={"collection": "both", "query": {"id": "d0"}}),
+        ):
+            assert error_of(answer) == (409, "document_ambiguous")
+            assert "'d0' is in collections 'demo' and 'other'" in answer.json()["error"]["message"]
+        httpx.delete(f"{router}/collections/other/documents/d0").raise_for_status()
+        assert httpx.get(f"{router}/collections/both/documents/d0").json()["collection"] == "demo"
 
 
 def test_no_id_is_in_two_partitions(servers: Servers) -> None:
