@@ -6,31 +6,26 @@ the write is noted as pending, and after it as done, so that no two writes have 
 between the two. What is counted of terms moves with each write, and is kept in the engine now and then. Where
 the engine fails in the middle, it is counted anew, since nobody knows which part was carried out.
 
-One server writes a collection: the one that the engine names. Another one takes its place where nothing was
-noted for a while. It writes its name, waits, and looks whether it is still there (Fischer's mutual
-exclusion), since not every engine compares before it writes. Who lost its place in the middle of a write says
-so.
+One server writes a collection at a time: see `turns.py`.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
-
-from tercet.cluster.backends.candidates import DOCUMENTS_AT_ONCE, matching_documents
-from tercet.cluster.backends.catalog import EngineCatalog, WriteState
+from tercet.cluster.backends.catalog import EngineCatalog
 from tercet.cluster.backends.engine import Engine, WrittenEngineCollection
 from tercet.cluster.backends.kept_statistics import KeptStatistics
-from tercet.cluster.backends.records import lacking, stored
+from tercet.cluster.backends.records import lacking
 from tercet.cluster.backends.snapshot import EngineSnapshot
+from tercet.cluster.backends.steps import Steps, deletions, difference, groups, matching, pages, updates
 from tercet.cluster.backends.terms import Statistics, counted
+from tercet.cluster.backends.turns import Turn
 from tercet.cluster.backends.written_rows import engine_documents
 from tercet.index.candidates import Document
 from tercet.index.catalog.layout import EMPTY_NAME
@@ -47,14 +42,11 @@ from tercet.index.errors import (
     CollectionNotFoundError,
     InvalidDocumentError,
     SearchIndexError,
-    WriterReplacedError,
 )
-from tercet.index.files.packed_bytes import PackedBytes
-from tercet.index.live.operations import Delete, Operation, Patch, Put, Update
+from tercet.index.live.operations import Patch, Put
 from tercet.index.live.records import WriteKey, Written
 from tercet.index.live.state import LiveState
 from tercet.index.segments.checks import check_batch
-from tercet.index.segments.rows import DocumentRows
 from tercet.index.segments.segment import Segment
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Representations
@@ -63,11 +55,6 @@ from tercet.service.exceptions import BackendError
 KEEP_SECONDS = 60.0  # between two keepings of what is counted
 KEEP_SHARE = 0.05  # of the time, that these may take
 CHANGES_AT_ONCE = 256  # documents that one request puts or removes
-QUIET_SECONDS = 60.0  # without a note of a write, twice what one request may take: then another may write
-TURN_SECONDS = 1.0  # for so long a server takes for true that it is the one that writes
-SETTLE_SECONDS = 2.0  # in which what others did in that time arrives, claims and notes
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +82,6 @@ class _State:
         return _State(collection, position, statistics, snapshot, pending)
 
 
-Steps = Callable[[WrittenEngineCollection], Iterable[tuple[Sequence[str], Operation]]]
-"""Of a write: the documents that each concerns, and what it does."""
-
-
 class WrittenCollection:
     """In the place of `tercet.index.live.collection.LiveCollection`. Any number of threads may use it; one
     server at a time may write. Its methods wait for the engine, and raise BackendError.
@@ -113,10 +96,7 @@ class WrittenCollection:
         self._statistics = KeptStatistics(engine, name)
         self._kept: tuple[Lineage | None, int] | None = None
         self._keep_at = 0.0
-        self._noted: WriteState | None = None
-        self._noted_at = 0.0  # when that was first seen, of `time.monotonic()`
-        self._turn_at = -math.inf
-        self._beat = 0
+        self._turn = Turn(catalog, name, engine.name)
 
     @property
     def known(self) -> EngineSnapshot | None:
@@ -193,12 +173,12 @@ class WrittenCollection:
     ) -> Written:
         """Removes documents, as `LiveCollection.delete`."""
         condition = self._within(partition)
-        return self._write(lambda _: _deletions(list(dict.fromkeys(ids)), condition), key)
+        return self._write(lambda _: deletions(list(dict.fromkeys(ids)), condition), key)
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
         """Removes the documents that a filter allows, as `LiveCollection.delete_matching`."""
         condition = checked_condition(filter, self.settings.fields)
-        return self._write(lambda collection: _deletions(_matching(collection, condition)), key)
+        return self._write(lambda collection: deletions(matching(collection, condition)), key)
 
     def patch(
         self,
@@ -227,10 +207,10 @@ class WrittenCollection:
         if not isinstance(which, Filter):
             ids = list(dict.fromkeys(which))
             allowed = self._within(partition)
-            return self._write(lambda _: _updates(ids, change, allowed), key)
+            return self._write(lambda _: updates(ids, change, allowed), key)
         condition = checked_condition(which, self.settings.fields)
         return self._write(
-            lambda collection: _updates(_matching(collection, condition), change, condition), key
+            lambda collection: updates(matching(collection, condition), change, condition), key
         )
 
     def _within(self, partition: str | None) -> Condition | None:
@@ -250,15 +230,15 @@ class WrittenCollection:
             later = {name: kind for name, kind in new.fields.items() if name not in former.fields}
             if not later:
                 return former
-            for documents in _pages(state.collection, None):
-                self._go_on(state.position, pending=state.pending)
+            for documents in pages(state.collection, None):
+                self._turn.go_on(state.position, pending=state.pending)
                 columns_of(
                     later, [document.id for document in documents], [each.metadata for each in documents]
                 )
-            self._require_turn()
+            self._turn.require()
             collection = self._engine.written(new)
             collection.declare(later)
-            self._require_turn()
+            self._turn.require()
             self._catalog.put(new)
             self._known = _State.of(collection, state.position, state.statistics, pending=state.pending)
             return new
@@ -267,8 +247,7 @@ class WrittenCollection:
         """Lets another server write at once, unless a write is still under way here."""
         if self._lock.acquire(blocking=False):
             try:
-                self._catalog.release(self._name)
-                self._turn_at = -math.inf
+                self._turn.release()
             finally:
                 self._lock.release()
 
@@ -300,13 +279,13 @@ class WrittenCollection:
                             state = self._carried_out(state, before, applied.state, position)
                 except SearchIndexError:
                     if state.position == position:  # earlier groups are changed, as the ledger's would be
-                        self._require_turn()
+                        self._turn.require()
                         self._catalog.finish(self._name, Written(position, documents), None)
                         self._known = state
                     raise
                 written = Written(state.position, documents, tokens)
                 if state.position == position or key is not None:
-                    self._require_turn()
+                    self._turn.require()
                     self._catalog.finish(self._name, written, key)
             self._known = state
             return written
@@ -324,15 +303,15 @@ class WrittenCollection:
 
     def _carried_out(self, state: _State, before: LiveState, after: LiveState, position: int) -> _State:
         """Has the engine do what leads from one state of some documents to another."""
-        gone, removed, added = _difference(before, after, position)
+        gone, removed, added = difference(before, after, position)
         mean, collection = state.statistics.mean_length, state.collection
         documents = [document for rows in added for document in engine_documents(rows, mean)]
         prepared = collection.prepared(documents)  # before the position is taken: it may be refused
-        for some in _groups(prepared, CHANGES_AT_ONCE):
-            self._go_on(position)
+        for some in groups(prepared, CHANGES_AT_ONCE):
+            self._turn.go_on(position)
             collection.put(some)
-        for ids in _groups(gone, CHANGES_AT_ONCE):
-            self._go_on(position)
+        for ids in groups(gone, CHANGES_AT_ONCE):
+            self._turn.go_on(position)
             collection.remove(ids)
         return _State.of(collection, position, state.statistics.moved(added, removed))
 
@@ -358,7 +337,7 @@ class WrittenCollection:
             )
         collection = self._engine.written(settings)
         # Before it is counted: a later write is seen then, and so is the end of one under way.
-        noted = self._look_at_state()
+        noted = self._turn.noted()
         self._catalog.forget_keys(self._name)
         kept = None if noted.pending else self._statistics.of(settings, noted.position)
         if kept is not None:
@@ -374,126 +353,15 @@ class WrittenCollection:
             settings = self._catalog.settings(self._name)
             known = state.collection.settings
             same = settings is not None and settings == known and settings.lineage == known.lineage
-            noted = self._look_at_state()
+            noted = self._turn.noted()
             if same and (noted.position, noted.pending) == (state.position, state.pending):
                 return state
         self._known = None
         return self._opened()
 
-    def _look_at_state(self) -> WriteState:
-        state = self._catalog.state(self._name)
-        if state != self._noted:
-            self._noted, self._noted_at = state, time.monotonic()
-        return state
-
     def _newest_to_write(self) -> _State:
         """The same, once this server is the one that writes. Raises WriterReplacedError while another is."""
         state = self._require_newest()
-        if self._has_turn():
-            return state
-        former, noted = self._catalog.writer(self._name), self._noted
-        if former and time.monotonic() < self._noted_at + QUIET_SECONDS:
-            raise self._refusal(former)
-        self._catalog.claim(self._name, self._catalog.server)
-        time.sleep(SETTLE_SECONDS)
-        writer = self._catalog.writer(self._name)
-        if writer == self._catalog.server and self._look_at_state() != noted:  # the former one goes on
-            self._catalog.claim(self._name, former)
-        if not self._has_turn():
-            raise self._refusal(self._catalog.writer(self._name))
+        taken = self._turn.take()
         # What was counted during a write that its server did not end may lack a part of it.
-        return self._opened() if state.pending else state
-
-    def _has_turn(self) -> bool:
-        """Whether this server is the one that writes, as the engine said a moment ago."""
-        began = time.monotonic()
-        if began < self._turn_at + TURN_SECONDS:
-            return True
-        has_turn = self._catalog.writer(self._name) == self._catalog.server
-        if has_turn:
-            self._turn_at = began
-        return has_turn
-
-    def _require_turn(self) -> None:
-        """Raises BackendError where another server took the place of this one."""
-        if not self._has_turn():
-            raise BackendError(f"collection {self._name!r} is written by another server from now on")
-
-    def _go_on(self, position: int, *, pending: bool = True) -> None:
-        """This server goes on with a write, of this position where it is pending: whoever else may write sees
-        that.
-        """
-        self._require_turn()
-        self._beat += 1
-        self._catalog.note(self._name, WriteState(position, pending, self._beat))
-
-    def _refusal(self, writer: str) -> WriterReplacedError:
-        return WriterReplacedError(
-            f"collection {self._name!r} of {self._engine.name} is written by another server ({writer}), and "
-            f"one at a time may; nothing was written: write there, or try again once that has ended, or this "
-            f"server has seen no write for {QUIET_SECONDS:.0f} s"
-        )
-
-
-def _deletions(
-    ids: Sequence[str], condition: Condition | None = None
-) -> Iterable[tuple[Sequence[str], Operation]]:
-    for some in _groups(ids, DOCUMENTS_AT_ONCE):
-        yield some, Delete(_packed(some), condition)
-
-
-def _updates(
-    ids: Sequence[str], change: MetadataChange, condition: Condition | None
-) -> Iterable[tuple[Sequence[str], Operation]]:
-    for some in _groups(ids, DOCUMENTS_AT_ONCE):
-        yield some, Update(_packed(some), change, condition)
-
-
-def _groups(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def _packed(ids: Sequence[str]) -> PackedBytes:
-    return PackedBytes.of(list(map(encode_id, ids)))
-
-
-def _matching(collection: WrittenEngineCollection, condition: Condition) -> list[str]:
-    """The ids of the documents that a condition allows."""
-    return [document.id for documents in _pages(collection, condition) for document in documents]
-
-
-def _pages(collection: WrittenEngineCollection, condition: Condition | None) -> Iterable[list[Document]]:
-    """The documents that a condition allows, some at a time."""
-    after = None
-    while True:
-        with stored(collection.name):
-            some = matching_documents(
-                collection, after, DOCUMENTS_AT_ONCE, condition, collection.settings.fields
-            )
-        if some:
-            yield some
-            after = some[-1].id
-        if len(some) < DOCUMENTS_AT_ONCE:
-            return
-
-
-def _difference(
-    before: LiveState, after: LiveState, position: int
-) -> tuple[list[str], list[DocumentRows], list[DocumentRows]]:
-    """The ids that are gone, the documents that they and changed ones were, and those of a position."""
-    gone, removed, added = list[str](), list[DocumentRows](), list[DocumentRows]()
-    for segment in before.segments:
-        ids = segment.documents.ids
-        there, stays = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.bool_)
-        for ordinal, rows, known in after.find(ids):
-            there[known] = True
-            stays[known] = after.segments[ordinal].positions[rows] < position
-        if not stays.all():
-            removed.append(segment.take(np.flatnonzero(~stays)))
-        gone += [id.decode() for id in ids.take(np.flatnonzero(~there))]
-    for segment in after.segments:
-        rows = segment.rows_kept()
-        rows = rows[segment.positions[rows] == position]
-        if len(rows):
-            added.append(segment.take(rows))
-    return gone, removed, added
+        return self._opened() if taken and state.pending else state

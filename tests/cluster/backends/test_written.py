@@ -186,16 +186,16 @@ def test_an_engine_that_fails_in_a_write_gives_an_error_and_then_the_right_answe
 def any_may_write(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that wrote just now is quiet for long."""
     for name, seconds in (("QUIET", -1.0), ("TURN", -1.0), ("SETTLE", 0.0)):
-        monkeypatch.setattr(f"tercet.cluster.backends.written.{name}_SECONDS", seconds)
+        monkeypatch.setattr(f"tercet.cluster.backends.turns.{name}_SECONDS", seconds)
 
 
 @pytest.mark.slow
 def test_one_server_writes_at_a_time(
     engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("tercet.cluster.backends.written.TURN_SECONDS", -1.0)
+    monkeypatch.setattr("tercet.cluster.backends.turns.TURN_SECONDS", -1.0)
     waits: list[float] = []
-    monkeypatch.setattr("tercet.cluster.backends.written.time.sleep", waits.append)
+    monkeypatch.setattr("tercet.cluster.backends.turns.time.sleep", waits.append)
     monkeypatch.setattr(engine, "close", lambda: None)
     first, second = EngineCollections(engine), EngineCollections(engine)
     first.create("notes", settings)
@@ -211,7 +211,7 @@ def test_one_server_writes_at_a_time(
             ):
                 refused()
     with monkeypatch.context() as quiet:
-        quiet.setattr("tercet.cluster.backends.written.QUIET_SECONDS", -1.0)
+        quiet.setattr("tercet.cluster.backends.turns.QUIET_SECONDS", -1.0)
         assert put(second, tiny, {"e": "hot tea"}).position == 2
     with pytest.raises(WriterReplacedError, match="another server"):
         put(first, tiny, TEXTS)
@@ -253,8 +253,8 @@ def test_a_server_whose_place_is_taken_in_the_middle_of_a_write_says_so(
 def test_a_server_that_goes_on_while_another_waits_keeps_its_place(
     engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("tercet.cluster.backends.written.TURN_SECONDS", 60.0)
-    monkeypatch.setattr("tercet.cluster.backends.written.QUIET_SECONDS", -1.0)
+    monkeypatch.setattr("tercet.cluster.backends.turns.TURN_SECONDS", 60.0)
+    monkeypatch.setattr("tercet.cluster.backends.turns.QUIET_SECONDS", -1.0)
     first, second = EngineCollections(engine), EngineCollections(engine)
     first.create("notes", settings)
     put(first, tiny, TEXTS)
@@ -262,10 +262,10 @@ def test_a_server_that_goes_on_while_another_waits_keeps_its_place(
     def wait(_seconds: float) -> None:
         put(first, tiny, {"e": "hot tea"})
 
-    monkeypatch.setattr("tercet.cluster.backends.written.time.sleep", wait)
+    monkeypatch.setattr("tercet.cluster.backends.turns.time.sleep", wait)
     with pytest.raises(WriterReplacedError, match="another server"):
         put(second, tiny, TEXTS)
-    monkeypatch.setattr("tercet.cluster.backends.written.TURN_SECONDS", -1.0)
+    monkeypatch.setattr("tercet.cluster.backends.turns.TURN_SECONDS", -1.0)
     assert put(first, tiny, {"e": "tea"}).position == 3
 
 
