@@ -82,6 +82,7 @@ class EngineCatalog:
         self.put(settings, ready=False)
         engine.drop(name)  # what an interrupted creation left
         engine.create(settings)
+        self._forget(name)
         engine.put_records({STATES: {name: {"position": 0, "pending": False}}})
         self.claim(name, self.server)
         self.put(settings)
@@ -98,9 +99,7 @@ class EngineCatalog:
         name = settings.name
         self.put(settings, ready=False)
         self._engine.drop(name)
-        keys = _keys(name)
-        self._engine.remove_records(keys, [*self._engine.records(keys)])
-        self._engine.remove_records(STATES, [name])
+        self._forget(name)
         self._engine.remove_records(WRITERS, [name])
         self._engine.remove_records(COLLECTIONS, [name])
 
@@ -150,6 +149,12 @@ class EngineCatalog:
         old = [key for key, record in self._engine.records(_keys(name)).items() if _is_old(record)]
         if old:
             self._engine.remove_records(_keys(name), old)
+
+    def _forget(self, name: str) -> None:
+        """Removes what is noted of writes."""
+        keys = _keys(name)
+        self._engine.remove_records(keys, [*self._engine.records(keys)])
+        self._engine.remove_records(STATES, [name])
 
 
 def _keys(name: str) -> str:

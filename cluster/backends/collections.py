@@ -244,7 +244,12 @@ class EngineCollections:
             try:
                 written.release()
             except BackendError as error:
-                log.warning("another server may write collection %s after a minute only: %s", name, error)
+                log.warning(
+                    "another server may write collection %s after %.0f s only: %s",
+                    name,
+                    written.quiet_seconds,
+                    error,
+                )
         self._engine.close()
 
     def _exists(self, name: str) -> bool:

@@ -201,6 +201,11 @@ class Engine(Protocol):
         """For messages."""
         ...
 
+    @property
+    def timeout_seconds(self) -> float:
+        """What one request takes at most; 0 where there are none, as of a file."""
+        ...
+
     def names(self) -> list[str]:
         """Of the collections there that an export made."""
         ...
@@ -232,7 +237,9 @@ class Engine(Protocol):
         ...
 
     def put_records(self, records: Mapping[str, Records]) -> None:
-        """Puts records, by group."""
+        """Puts records, by group. A `position` of theirs takes the place of no later one, where the engine
+        compares before it writes.
+        """
         ...
 
     def remove_records(self, group: str, keys: Sequence[str]) -> None:

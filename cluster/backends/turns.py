@@ -11,10 +11,14 @@ import math
 import time
 
 from tercet.cluster.backends.catalog import EngineCatalog, WriteState
+from tercet.cluster.backends.engine import Engine
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.errors import WriterReplacedError
+from tercet.index.live.records import WriteKey, Written
 from tercet.service.exceptions import BackendError
 
-QUIET_SECONDS = 60.0  # without a note of a write, twice what one request may take: then another may write
+QUIET_SECONDS = 60.0  # at least, without a note of a write: then another may write
+REQUESTS = 2  # that may be under way since what was noted last: the note, and what it announces
 TURN_SECONDS = 1.0  # for so long a server takes for true that it is the one that writes
 SETTLE_SECONDS = 2.0  # in which what others did in that time arrives, claims and notes
 
@@ -24,22 +28,31 @@ class Turn:
     engine, and raise BackendError.
     """
 
-    def __init__(self, catalog: EngineCatalog, name: str, engine: str) -> None:
-        """name: of the collection; engine: for messages."""
+    def __init__(self, engine: Engine, catalog: EngineCatalog, name: str) -> None:
+        """name: of the collection."""
+        self._engine = engine
         self._catalog = catalog
         self._name = name
-        self._engine = engine
-        self._noted: WriteState | None = None
+        self._lineage: Lineage | None = None
+        self._noted = WriteState(0, pending=False)  # of that lineage
         self._noted_at = 0.0  # when that was first seen, of `time.monotonic()`
         self._held_at = -math.inf
         self._beat = 0
 
-    def noted(self) -> WriteState:
-        """What is noted of the last write. Raises CollectionNotFoundError."""
+    @property
+    def quiet_seconds(self) -> float:
+        """For so long without a note a server writes no more, whatever it waits for."""
+        return max(QUIET_SECONDS, REQUESTS * self._engine.timeout_seconds)
+
+    def noted(self, lineage: Lineage | None) -> WriteState:
+        """What is noted of the last write to the collection of a lineage. Raises CollectionNotFoundError."""
         state = self._catalog.state(self._name)
-        if state != self._noted:
-            self._noted, self._noted_at = state, time.monotonic()
-        return state
+        if lineage != self._lineage:
+            self._lineage = lineage
+            self._note(state)
+        elif state.position >= self._noted.position and state != self._noted:  # else a note arrived late
+            self._note(state)
+        return self._noted
 
     def take(self) -> bool:
         """Has this server write from now on, after a look at what is noted; whether another could before.
@@ -48,12 +61,12 @@ class Turn:
         if self._is_held():
             return False
         former, noted = self._catalog.writer(self._name), self._noted
-        if former and time.monotonic() < self._noted_at + QUIET_SECONDS:
+        if former and time.monotonic() < self._noted_at + self.quiet_seconds:
             raise self._refusal(former)
         self._catalog.claim(self._name, self._catalog.server)
         time.sleep(SETTLE_SECONDS)
         writer = self._catalog.writer(self._name)
-        if writer == self._catalog.server and self.noted() != noted:  # the former one goes on
+        if writer == self._catalog.server and self.noted(self._lineage) != noted:  # the former one goes on
             self._catalog.claim(self._name, former)
         if not self._is_held():
             raise self._refusal(self._catalog.writer(self._name))
@@ -70,12 +83,22 @@ class Turn:
         """
         self.require()
         self._beat += 1
-        self._catalog.note(self._name, WriteState(position, pending, self._beat))
+        self._note(WriteState(position, pending, self._beat))
+        self._catalog.note(self._name, self._noted)
+
+    def finish(self, written: Written, key: WriteKey | None) -> None:
+        """A write was carried out, under a key if any. Raises as `require`."""
+        self.require()
+        self._catalog.finish(self._name, written, key)
+        self._note(WriteState(written.position, pending=False))
 
     def release(self) -> None:
         """Lets another server write at once."""
         self._catalog.release(self._name)
         self._held_at = -math.inf
+
+    def _note(self, state: WriteState) -> None:
+        self._noted, self._noted_at = state, time.monotonic()
 
     def _is_held(self) -> bool:
         """Whether this server is the one that writes, as the engine said a moment ago."""
@@ -89,7 +112,7 @@ class Turn:
 
     def _refusal(self, writer: str) -> WriterReplacedError:
         return WriterReplacedError(
-            f"collection {self._name!r} of {self._engine} is written by another server ({writer}), and "
+            f"collection {self._name!r} of {self._engine.name} is written by another server ({writer}), and "
             f"one at a time may; nothing was written: write there, or try again once that has ended, or this "
-            f"server has seen no write for {QUIET_SECONDS:.0f} s"
+            f"server has seen no write for {self.quiet_seconds:.0f} s"
         )

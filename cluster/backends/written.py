@@ -96,7 +96,7 @@ class WrittenCollection:
         self._statistics = KeptStatistics(engine, name)
         self._kept: tuple[Lineage | None, int] | None = None
         self._keep_at = 0.0
-        self._turn = Turn(catalog, name, engine.name)
+        self._turn = Turn(engine, catalog, name)
 
     @property
     def known(self) -> EngineSnapshot | None:
@@ -108,6 +108,11 @@ class WrittenCollection:
     def settings(self) -> CollectionSettings:
         """What was fixed when the collection was created, with the fields declared since."""
         return self._state().collection.settings
+
+    @property
+    def quiet_seconds(self) -> float:
+        """So long after the last note of a write another server may write."""
+        return self._turn.quiet_seconds
 
     @property
     def position(self) -> int:
@@ -258,8 +263,9 @@ class WrittenCollection:
     def remove(self) -> None:
         """Removes the collection, once no write is under way."""
         with self._lock:
-            self._catalog.delete(self._newest_to_write().collection.settings)
-            self._statistics.forget()
+            settings = self._newest_to_write().collection.settings
+            self._statistics.forget()  # first: those of a later position would stay, were this interrupted
+            self._catalog.delete(settings)
             self._known = None
 
     def _write(self, steps: Steps, key: WriteKey | None, tokens: int = 0) -> Written:
@@ -279,14 +285,12 @@ class WrittenCollection:
                             state = self._carried_out(state, before, applied.state, position)
                 except SearchIndexError:
                     if state.position == position:  # earlier groups are changed, as the ledger's would be
-                        self._turn.require()
-                        self._catalog.finish(self._name, Written(position, documents), None)
+                        self._turn.finish(Written(position, documents), None)
                         self._known = state
                     raise
                 written = Written(state.position, documents, tokens)
                 if state.position == position or key is not None:
-                    self._turn.require()
-                    self._catalog.finish(self._name, written, key)
+                    self._turn.finish(written, key)
             self._known = state
             return written
 
@@ -337,7 +341,7 @@ class WrittenCollection:
             )
         collection = self._engine.written(settings)
         # Before it is counted: a later write is seen then, and so is the end of one under way.
-        noted = self._turn.noted()
+        noted = self._turn.noted(settings.lineage)
         self._catalog.forget_keys(self._name)
         kept = None if noted.pending else self._statistics.of(settings, noted.position)
         if kept is not None:
@@ -352,10 +356,10 @@ class WrittenCollection:
         if state is not None:
             settings = self._catalog.settings(self._name)
             known = state.collection.settings
-            same = settings is not None and settings == known and settings.lineage == known.lineage
-            noted = self._turn.noted()
-            if same and (noted.position, noted.pending) == (state.position, state.pending):
-                return state
+            if settings is not None and settings == known and settings.lineage == known.lineage:
+                noted = self._turn.noted(settings.lineage)
+                if (noted.position, noted.pending) == (state.position, state.pending):
+                    return state
         self._known = None
         return self._opened()
 

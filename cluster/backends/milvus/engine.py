@@ -30,6 +30,7 @@ class MilvusEngine:
     def __init__(self, place: MilvusPlace, replication: Replication = ENGINES_OWN) -> None:
         """Raises BackendError."""
         self.name = f"Milvus at {place.uri}"
+        self.timeout_seconds = (place.timeout_seconds or 0) if place.remote else 0
         self._place = place
         self._replication = replication
         self._records_loaded = False
@@ -89,7 +90,7 @@ class MilvusEngine:
                 schema.add_field(side, DataType.SPARSE_FLOAT_VECTOR)
                 kind = "SPARSE_INVERTED_INDEX"
             indexes.add_index(side, index_type=kind, metric_type="IP")
-        self._create(settings.name, schema, indexes)
+        self._create(settings.name, schema, indexes, self._replication.consistency)
 
     def drop(self, name: str) -> None:
         with answering(milvus_errors(self._shown(name))):
@@ -108,6 +109,7 @@ class MilvusEngine:
             options: dict[str, Any] = {
                 "timeout": self._place.timeout_seconds,
                 "output_fields": ["key", "record"],
+                "consistency_level": STRONG,
             }
             if key is not None:
                 found = self._client.get(RECORDS, ids=[_record_id(group, key)], **options)
@@ -144,7 +146,7 @@ class MilvusEngine:
                 schema.add_field("record", DataType.JSON)
                 schema.add_field("vector", DataType.FLOAT_VECTOR, dim=len(NO_VECTOR))
                 indexes.add_index("vector", index_type="FLAT", metric_type="IP")
-                self._create(RECORDS, schema, indexes)
+                self._create(RECORDS, schema, indexes, STRONG)
             self._client.upsert(RECORDS, rows, timeout=self._place.timeout_seconds)
 
     def remove_records(self, group: str, keys: Sequence[str]) -> None:
@@ -163,14 +165,14 @@ class MilvusEngine:
             self._records_loaded = True
         return self._records_loaded
 
-    def _create(self, name: str, schema: Any, indexes: Any) -> None:
+    def _create(self, name: str, schema: Any, indexes: Any, consistency: str | None) -> None:
         shards = self._replication.shards
         with answering(milvus_errors(self._shown(name))):
             self._client.create_collection(
                 name,
                 schema=schema,
                 index_params=indexes,
-                consistency_level=self._replication.consistency or STRONG,
+                consistency_level=consistency or STRONG,
                 timeout=self._place.timeout_seconds,
                 **({} if shards is None else {"num_shards": shards}),
             )

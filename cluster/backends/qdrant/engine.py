@@ -33,6 +33,7 @@ class QdrantEngine:
         """
         self.name = place.shown
         self._remote = place.path is None  # the local mode has no indexes
+        self.timeout_seconds = place.timeout_seconds if self._remote else 0
         self._late = self._remote if late is None else late
         self._replication = replication
         consistency = replication.consistency
@@ -84,7 +85,7 @@ class QdrantEngine:
             shown,
             settings,
             several=several,
-            consistency=self._read_by,
+            consistency=self._consistency or READ_BY,
             has_indexes=self._remote,
         )
 
@@ -93,7 +94,7 @@ class QdrantEngine:
             if not self._client.collection_exists(RECORDS):
                 return {}
             if key is not None:
-                found = self._client.retrieve(RECORDS, [_record_id(group, key)], consistency=self._read_by)
+                found = self._client.retrieve(RECORDS, [_record_id(group, key)], consistency=READ_BY)
                 payloads = [each.payload or {} for each in found]
                 return {payload["key"]: orjson.loads(payload["record"]) for payload in payloads}
             records, offset = dict[str, Mapping[str, Any]](), None
@@ -105,7 +106,7 @@ class QdrantEngine:
                     ),
                     limit=RECORDS_AT_ONCE,
                     offset=offset,
-                    consistency=self._read_by,
+                    consistency=READ_BY,
                 )
                 for payload in (each.payload or {} for each in some):
                     records[payload["key"]] = orjson.loads(payload["record"])
@@ -113,21 +114,21 @@ class QdrantEngine:
                     return records
 
     def put_records(self, records: Mapping[str, Records]) -> None:
-        points = [
-            models.PointStruct(
-                id=_record_id(group, key),
-                vector={},
-                payload={"group": group, "key": key, "record": orjson.dumps(record).decode()},
-            )
-            for group, own in records.items()
-            for key, record in own.items()
-        ]
+        points: dict[int | None, list[models.PointStruct]] = {}
+        for group, own in records.items():
+            for key, record in own.items():
+                position = record.get("position")
+                payload = {"group": group, "key": key, "record": orjson.dumps(record).decode()}
+                payload |= {} if position is None else {"position": position}
+                point = models.PointStruct(id=_record_id(group, key), vector={}, payload=payload)
+                points.setdefault(position, []).append(point)
         with answering(qdrant_errors(self.name)):
             if not self._client.collection_exists(RECORDS):
                 self._create(RECORDS, {}, [])
                 if self._remote:
                     self._client.create_payload_index(RECORDS, "group", models.PayloadSchemaType.KEYWORD)
-            self._client.upsert(RECORDS, points, ordering=STRONG)
+            for position, some in points.items():
+                self._client.upsert(RECORDS, some, ordering=STRONG, update_filter=_none_later(position))
 
     def remove_records(self, group: str, keys: Sequence[str]) -> None:
         ids: list[Any] = [_record_id(group, key) for key in keys]
@@ -139,10 +140,6 @@ class QdrantEngine:
     def close(self) -> None:
         """Lets go of the client."""
         self._client.close()
-
-    @property
-    def _read_by(self) -> Any:
-        return self._consistency or READ_BY
 
     def _create(self, name: str, vectors: Mapping[str, models.VectorParams], sparse: Sequence[str]) -> None:
         replicas = self._replication.replicas
@@ -162,6 +159,13 @@ class QdrantEngine:
 
     def _record(self, name: str) -> Any:
         return (self._client.get_collection(name).config.metadata or {}).get(KEY)
+
+
+def _none_later(position: int | None) -> models.Filter | None:
+    """Allows a point to be replaced that has no later position; one that is not there is always put."""
+    if position is None:
+        return None
+    return models.Filter(must_not=[models.FieldCondition(key="position", range=models.Range(gt=position))])
 
 
 def _record_id(group: str, key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,11 @@ import pytest
 
 from tercet.cluster.backends.catalog import EngineCatalog, WriteState
 from tercet.cluster.backends.collections import EngineCollections
-from tercet.cluster.backends.engine import Engine, Records
+from tercet.cluster.backends.engine import RECORDS, Engine, Records, Replication
 from tercet.cluster.backends.milvus.engine import MilvusEngine
 from tercet.cluster.backends.qdrant.engine import QdrantEngine
 from tercet.cluster.backends.terms import counted
+from tercet.cluster.backends.turns import Turn
 from tercet.cluster.backends.written import WrittenCollection
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
@@ -64,7 +66,11 @@ class FaultyEngine:
         if not fails or self.after:
             work()
         if fails:
-            raise BackendError("the engine was killed")
+            self.fail()
+
+    @staticmethod
+    def fail() -> None:
+        raise BackendError("the engine was killed")
 
 
 class FaultyCollection:
@@ -88,11 +94,12 @@ class FaultyCollection:
 
 @pytest.fixture(params=["qdrant", "milvus"])
 def engine(request: Any, tmp_path: Path) -> Iterator[Engine]:
+    """One whose collections are to be read with the weakest consistency."""
     opened: Engine
     if request.param == "qdrant":
-        opened = QdrantEngine(QdrantPlace(path=str(tmp_path / "points")))
+        opened = QdrantEngine(QdrantPlace(path=str(tmp_path / "points")), Replication(consistency="1"))
     else:
-        opened = MilvusEngine(MilvusPlace(str(tmp_path / "rows.db")))
+        opened = MilvusEngine(MilvusPlace(str(tmp_path / "rows.db")), Replication(consistency="Eventually"))
     yield opened
     opened.close()
 
@@ -267,6 +274,118 @@ def test_a_server_that_goes_on_while_another_waits_keeps_its_place(
         put(second, tiny, TEXTS)
     monkeypatch.setattr("tercet.cluster.backends.turns.TURN_SECONDS", -1.0)
     assert put(first, tiny, {"e": "tea"}).position == 3
+
+
+def test_what_is_noted_is_read_with_the_strongest_consistency(engine: Any, monkeypatch: Any) -> None:
+    engine.put_records({"states": {"notes": {"position": 1}}})
+    asked = list[Any]()
+    for name in ("retrieve", "scroll", "get", "query"):
+        read = getattr(engine._client, name, None)
+
+        def noted(collection: str, *given: Any, read: Any = read, **options: Any) -> Any:
+            assert collection == RECORDS
+            asked.append(options.get("consistency") or options.get("consistency_level"))
+            return read(collection, *given, **options)
+
+        monkeypatch.setattr(engine._client, name, noted, raising=False)
+    assert engine.records("states") == engine.records("states", "notes")
+    assert asked == [{"qdrant": "majority", "milvus": "Strong"}[engine.name[:6].lower()]] * 2
+
+
+def test_another_server_waits_for_two_requests(engine: Any, monkeypatch: Any) -> None:
+    turn = Turn(engine, EngineCatalog(engine, str), "notes")
+    assert turn.quiet_seconds == 60
+    monkeypatch.setattr(engine, "timeout_seconds", 45)
+    assert turn.quiet_seconds == 90
+
+
+@pytest.mark.slow
+def test_a_claim_is_restored_only_while_this_servers_name_is_there(
+    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("tercet.cluster.backends.turns.QUIET_SECONDS", -1.0)
+    first, second = EngineCollections(engine), EngineCollections(engine)
+    first.create("notes", settings)
+    put(first, tiny, TEXTS)
+
+    def wait(_seconds: float) -> None:
+        put(first, tiny, {"e": "hot tea"})
+        EngineCatalog(engine, str).claim("notes", "third")
+
+    monkeypatch.setattr("tercet.cluster.backends.turns.time.sleep", wait)
+    with pytest.raises(WriterReplacedError, match=r"another server \(third\)"):
+        put(second, tiny, TEXTS)
+    assert engine.records("writers")["notes"] == {"server": "third"}
+
+
+@pytest.mark.slow
+def test_who_takes_over_from_a_write_that_was_cut_off_counts_anew(
+    engine: Engine, settings: CollectionSettings, tiny: Any, any_may_write: None, monkeypatch: Any
+) -> None:
+    first, second = EngineCollections(engine), EngineCollections(engine)
+    first.create("notes", settings)
+    put(first, tiny, TEXTS)
+    note = EngineCatalog.note
+
+    def note_and_look(catalog: EngineCatalog, name: str, state: WriteState) -> None:
+        note(catalog, name, state)
+        second.snapshot("notes")  # before the documents are there
+
+    with monkeypatch.context() as cut:
+        cut.setattr(EngineCatalog, "note", note_and_look)
+        cut.setattr(EngineCatalog, "finish", lambda *_: FaultyEngine.fail())
+        with pytest.raises(BackendError, match="killed"):
+            put(first, tiny, {"e": "hot hot tea"})
+    assert put(second, tiny, {"f": "steam"}).position == 3
+    with second.writing("notes") as notes:
+        check_counts(notes)
+
+
+@pytest.mark.slow
+def test_a_server_that_closes_lets_go_whatever_fails_but_takes_no_running_write_its_turn(
+    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("tercet.cluster.backends.turns.TURN_SECONDS", -1.0)
+    monkeypatch.setattr(engine, "close", lambda: None)
+    first = EngineCollections(engine, lambda: "first")
+    first.create("notes", settings)
+    note = EngineCatalog.note
+
+    def note_and_close(catalog: EngineCatalog, name: str, state: WriteState) -> None:
+        note(catalog, name, state)
+        closing = threading.Thread(target=first.close)
+        closing.start()
+        closing.join()
+
+    with monkeypatch.context() as closed:
+        closed.setattr(EngineCatalog, "note", note_and_close)
+        assert put(first, tiny, TEXTS).position == 1
+    assert engine.records("writers")["notes"] == {"server": "first"}
+    monkeypatch.setattr(WrittenCollection, "keep_statistics", lambda *_, **__: FaultyEngine.fail())
+    first.close()
+    assert engine.records("writers")["notes"] == {"server": ""}
+
+
+@pytest.mark.slow
+def test_a_note_that_arrives_late_sets_no_position_back(
+    engine: Engine, settings: CollectionSettings, tiny: Any, any_may_write: None
+) -> None:
+    first, second = EngineCollections(engine), EngineCollections(engine)
+    first.create("notes", settings)
+    for _ in range(2):
+        put(first, tiny, TEXTS)
+    late = WriteState(1, pending=True, beat=1)
+    second._catalog.note("notes", late)
+    if isinstance(engine, QdrantEngine):  # which compares
+        assert second._catalog.state("notes").position == 2
+    assert put(first, tiny, {"e": "tea"}).position == 3
+    second.snapshot("notes")
+    second._catalog.note("notes", late)
+    assert put(second, tiny, {"e": "hot tea"}).position == 4
+    second.delete("notes")
+    second._catalog.note("notes", WriteState(9, pending=True))
+    first.create("notes", settings)
+    assert put(first, tiny, TEXTS).position == 1
 
 
 @pytest.mark.slow
