@@ -261,7 +261,10 @@ class SettingsFields(BaseSettings):
         None, description="File that holds the key, or token, for the backend."
     )
     backend_timeout_seconds: Annotated[int, OF_BACKEND, Panel.CLUSTER] = Field(
-        30, ge=1, description="Longest wait for an answer of the backend."
+        30,
+        ge=1,
+        description="Longest wait for an answer of the backend. Twice as long, and a minute at least, "
+        "another server waits before it takes over writing.",
     )
     backend_shards: Annotated[int | None, OF_BACKEND, Panel.CLUSTER] = Field(
         None,
