@@ -13,13 +13,21 @@ from hypothesis import strategies as st
 from tercet.index.documents.row_set import RowSet
 from tercet.index.files.array_folder import ArrayFolder
 from tercet.index.files.memory_arrays import MemoryArrays
+from tercet.index.native import kernels
 from tercet.index.search import lexical_search
 from tercet.index.search.lexical_search import LexicalSearch
-from tercet.index.sparse.inverted_index import InvertedIndex, build_inverted
+from tercet.index.sparse.inverted_index import BLOCK, InvertedIndex, build_inverted
 from tercet.index.sparse.query import LexicalQuery
 from tercet.models.representations import SparseRows, offsets_of
 
 VOCABULARY = 40
+
+
+@pytest.fixture(params=kernels.AVAILABLE_INSTRUCTIONS)
+def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches by the kernels for one of the processor's variants."""
+    for name in ("quantize_query", "find_candidates", "score_candidates"):
+        monkeypatch.setattr(lexical_search, name, kernels.kernels_of(request.param)[name])
 
 
 def rows_of(rows: list[dict[int, float]]) -> SparseRows:
@@ -125,7 +133,8 @@ def scores_of(rows: SparseRows, query: dict[int, float]) -> npt.NDArray[np.float
     return scores.astype(np.float32)
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.usefixtures("variant")
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_what_is_skipped_is_not_among_the_best(seed: int) -> None:
     """Common terms weigh little, so that they are left out, as columns and as postings. Few distinct weights,
@@ -167,14 +176,20 @@ def test_what_is_skipped_is_not_among_the_best(seed: int) -> None:
     assert found_in(indexes, query, k, allowed, bool(random.integers(2)), [0, len(parts)]) == expected
 
 
+@pytest.mark.usefixtures("variant")
 def test_common_terms_are_read_where_they_may_matter() -> None:
-    """Ten documents of the first segment score 1.1. In the second, a common term adds 0.1 to many, and three
-    have the rare one: its postings are read, and three impacts of the common one.
+    """Ten documents of the first segment score 1.1. In the second block of the second, a common term adds 0.1
+    to many, and three have the rare one: its postings are read, and three impacts of the common one.
     """
     rare, both = {1: 1.0}, {1: 1.0, 2: 0.1}
     indexes = [
         index_of([both] * 10),
-        index_of([{2: 0.1} if row % 400 != 7 else rare if row == 7 else both for row in range(1000)]),
+        index_of(
+            [
+                *({} for _ in range(BLOCK)),
+                *({2: 0.1} if row % 400 != 7 else rare if row == 7 else both for row in range(1000)),
+            ]
+        ),
     ]
     plain = LexicalQuery.of(np.array([1, 2], np.int32), np.ones(2, np.float32), 2)
     looked = LexicalSearch(indexes, plain, 10, [None, None])
@@ -182,7 +197,7 @@ def test_common_terms_are_read_where_they_may_matter() -> None:
     read = looked.impacts_read
     segments, rows, _ = looked.best([first, looked.find(1, 2)])
     assert looked.impacts_read - read == 3 + 3
-    assert rows[segments == 1].tolist() == [407, 807]
+    assert rows[segments == 1].tolist() == [BLOCK + 407, BLOCK + 807]
 
 
 def test_later_segments_begin_with_the_floor_of_former_ones() -> None:
