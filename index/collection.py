@@ -17,7 +17,8 @@ from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
 from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.manifest import Manifest
-from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
+from tercet.index.catalog.names import check_collection_name
+from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings
 from tercet.index.dense.kinds import NO_VECTORS, Device, Vectors
 from tercet.index.errors import (
     CollectionExistsError,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-from tercet.index.catalog.settings import check_collection_name
+from tercet.index.catalog.names import check_collection_name
 from tercet.index.collection import Collection
 from tercet.index.live.adoption import AdoptionMode
 from tercet.ingest.codebook import codec_settings

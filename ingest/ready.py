@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from tercet.index.candidates import Document
-from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.catalog.names import check_collection_name
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.errors import FingerprintMismatchError, InvalidDocumentError
 from tercet.index.live.adoption import AdoptionMode
 from tercet.index.token_codecs import RESIDUAL_BITS

@@ -144,7 +144,7 @@ def build(
                 settings=of_new,
             )
     else:
-        from tercet.index.catalog.settings import check_collection_name
+        from tercet.index.catalog.names import check_collection_name
 
         check_collection_name(collection)
         with json_failures(progress), given_sources(source) as given:

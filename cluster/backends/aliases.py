@@ -9,7 +9,7 @@ from tercet.cluster.backends.catalog import ALIASES
 from tercet.cluster.backends.engine import Engine
 from tercet.cluster.backends.records import lacking
 from tercet.index.catalog.aliases import Meant, meant_by, require_free, require_unnamed
-from tercet.index.catalog.settings import check_collection_name
+from tercet.index.catalog.names import check_collection_name
 from tercet.index.errors import CollectionExistsError, CollectionNotFoundError
 
 KEPT_SECONDS = 1.0  # what was read: so late a switch by another server is seen here

@@ -21,7 +21,8 @@ from tercet.cluster.backends.snapshot import EngineSnapshot
 from tercet.cluster.backends.terms import CountedIdf, counted_terms
 from tercet.cluster.backends.written import WrittenCollection
 from tercet.index.catalog.defaults import SearchDefaults
-from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.catalog.names import check_collection_name
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.errors import CollectionNotFoundError, InvalidNameError
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
 from tercet.service.collections.positions import Position, whole_position

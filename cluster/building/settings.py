@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tercet.cluster.building.blocks import BLOCK_BYTES, BLOCK_DOCUMENTS
-from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.catalog.names import check_collection_name
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.errors import CollectionExistsError
 from tercet.index.token_codecs import TokenCodec
 from tercet.ingest.codebook import codec_settings

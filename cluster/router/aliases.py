@@ -9,7 +9,7 @@ from contextlib import suppress
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.refusals import reading
 from tercet.index.catalog.aliases import Meant, meant_by, the_one
-from tercet.index.catalog.settings import check_collection_name
+from tercet.index.catalog.names import check_collection_name
 from tercet.index.errors import AliasNotFoundError
 from tercet.service.exceptions import OverloadedError, ShardError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within

@@ -23,7 +23,8 @@ from tercet.cluster.shards.servers import Ask, ShardServers
 from tercet.index.catalog.alike import united_settings
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.lineage import Lineage
-from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.catalog.names import check_collection_name
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import CollectionExistsError, CollectionNotFoundError, SearchIndexError
 from tercet.service.answers.collection_settings import (

@@ -16,7 +16,8 @@ from tercet.cluster.snapshots.transfers import BytesDone, nobody
 from tercet.index.backups.restoring import copy_as, take_over
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.lineage import Lineage
-from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.catalog.names import check_collection_name
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.files.content import sha256_of
 from tercet.index.live.collection import LiveCollection

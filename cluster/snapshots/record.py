@@ -18,8 +18,9 @@ from tercet.cluster.snapshots.errors import DamagedSnapshotError
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.lineage import Lineage, goes_on
 from tercet.index.catalog.manifest import FileEntry, Manifest
+from tercet.index.catalog.names import check_collection_name
 from tercet.index.catalog.records import Record
-from tercet.index.catalog.settings import CODEBOOK_FILE, check_collection_name
+from tercet.index.catalog.settings import CODEBOOK_FILE
 from tercet.index.documents.datetimes import time_now
 from tercet.index.errors import SearchIndexError
 from tercet.index.files.content import json_bytes, sha256_of

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tercet.index.catalog.names import check_collection_name
 from tercet.index.catalog.records import FORMAT_VERSION, Record
-from tercet.index.catalog.settings import check_collection_name
 from tercet.index.errors import DamagedIndexError, InvalidNameError
 from tercet.index.files.content import missing
 from tercet.index.files.directory import write_json_atomically

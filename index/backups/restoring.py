@@ -19,7 +19,8 @@ from tercet.index.catalog.deletions import take_deleted
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.manifest import Manifest
-from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.catalog.names import check_collection_name
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionBusyError, CollectionExistsError, DamagedIndexError
 from tercet.index.files.content import missing

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tercet.index.backups.records import FILE, Backup, is_id, time_of
 from tercet.index.catalog.layout import CollectionLayout
-from tercet.index.catalog.settings import check_collection_name
+from tercet.index.catalog.names import check_collection_name
 from tercet.index.errors import BackupNotFoundError, DamagedIndexError
 from tercet.index.files.directory import make_folder, remove_folder, rename
 from tercet.index.files.lock import ExclusiveLock

@@ -14,8 +14,9 @@ from typing import Any
 
 from tercet.index.catalog.alike import names_of, united_settings
 from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.names import check_collection_name
 from tercet.index.catalog.records import FORMAT_VERSION, Record
-from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
+from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings
 from tercet.index.errors import (
     AliasNotFoundError,
     CollectionAliasedError,

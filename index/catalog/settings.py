@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import get_args
 
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from tercet.index.catalog.lineage import Lineage
+from tercet.index.catalog.names import ADAPTER_NAME, check_collection_name, check_field_name, check_title
 from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.codebook import Codebook, sign_codebook
 from tercet.index.dense.kinds import DenseKind, Vectors, collection_kind
@@ -30,14 +30,9 @@ SETTINGS_FILE = "collection.json"
 FIELDS_FILE = "fields.json"
 MAX_FIELDS = 100
 FEWER_FIELDS = "declare those that are filtered by; metadata need no field to be stored"
-MAX_FIELD_NAME = 64  # characters
-MAX_TITLE = 200  # characters
 # How `index/bm25/` reads texts: raised where it gives a text other terms, since those of documents are
 # stored.
 BM25_READING = 2
-_COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-# Two are a pair that a router chose, three a hypernetwork with a language and a task.
-_ADAPTER_NAME = re.compile(rf"{_COLLECTION_NAME.pattern}(\+{_COLLECTION_NAME.pattern}){{0,2}}")
 _CHOICES = {
     "dense_kind": get_args(DenseKind),
     "token_codec": get_args(TokenCodec),
@@ -58,15 +53,6 @@ _UNWRITTEN: Mapping[str, object] = {
     "checkpoint": None,
     "title": None,
 }
-
-
-def check_collection_name(name: str) -> str:
-    """Returns the name. Raises InvalidNameError where it does not match the pattern."""
-    if not isinstance(name, str) or not _COLLECTION_NAME.fullmatch(name):
-        raise InvalidNameError(
-            f"collection name {str(name)[:80]!r} does not match [a-z0-9][a-z0-9_-]{{0,63}}; choose another"
-        )
-    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +144,10 @@ class CollectionSettings:
         if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
             raise ValueError(f"bm25_language is {shown(self.bm25_language)}, but bm25 is false; make it true")
         if self.adapter is not None and (
-            not isinstance(self.adapter, str) or not _ADAPTER_NAME.fullmatch(self.adapter)
+            not isinstance(self.adapter, str) or not ADAPTER_NAME.fullmatch(self.adapter)
         ):
             raise ValueError(
-                f"adapter is {shown(self.adapter)}; use a name that matches {_ADAPTER_NAME.pattern}"
+                f"adapter is {shown(self.adapter)}; use a name that matches {ADAPTER_NAME.pattern}"
             )
         if self.checkpoint is not None and not (isinstance(self.checkpoint, str) and self.checkpoint):
             raise ValueError(f"checkpoint is {shown(self.checkpoint)}; use a folder or a hub id")
@@ -324,33 +310,6 @@ def require_kept(settings: CollectionSettings, position: int) -> None:
             f"position {position} of collection {settings.name!r} is of a write that was lost before the "
             "collection was recovered; read again what you depend on, and write again what is missing"
         )
-
-
-def is_field_name(name: object) -> bool:
-    """Whether a field may be called so: text of 1 to 64 characters that show, without blanks around it."""
-    return (
-        isinstance(name, str)
-        and 1 <= len(name) <= MAX_FIELD_NAME
-        and name.isprintable()
-        and name == name.strip()
-    )
-
-
-def check_field_name(name: str) -> str:
-    """Returns the name. Raises InvalidNameError where no field may be called so."""
-    if not is_field_name(name):
-        raise InvalidNameError(
-            f"field name {str(name)[:80]!r} is not 1 to {MAX_FIELD_NAME} characters that show, without "
-            "blanks around them; rename it"
-        )
-    return name
-
-
-def check_title(title: str) -> str:
-    """Returns the title, any text of 1 to 200 characters that show. Raises InvalidNameError for another."""
-    if not isinstance(title, str) or not 1 <= len(title) <= MAX_TITLE or not title.isprintable():
-        raise InvalidNameError(f"title is {shown(title)}; use 1 to {MAX_TITLE} characters that show")
-    return title
 
 
 def _with_later_fields(settings: CollectionSettings, record: Record) -> CollectionSettings:

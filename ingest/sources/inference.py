@@ -24,7 +24,8 @@ from itertools import islice
 from typing import Any, Literal
 
 from tercet.index.candidates import Document
-from tercet.index.catalog.settings import MAX_FIELDS, is_field_name
+from tercet.index.catalog.names import is_field_name
+from tercet.index.catalog.settings import MAX_FIELDS
 from tercet.index.documents.datetimes import microseconds_of
 from tercet.index.documents.fields import MAX_KEYWORD_BYTES
 from tercet.index.documents.metadata import FieldType

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tercet.index.catalog.fence import Fence, require_part
 from tercet.index.catalog.layout import CollectionLayout
-from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.catalog.names import check_collection_name
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection, delete_collection, list_collections
 from tercet.index.dense.kinds import Device
 from tercet.index.errors import CollectionNotFoundError, SearchIndexError, TooManyFilesError

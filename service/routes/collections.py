@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Path, Response
 
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE
-from tercet.index.catalog.settings import check_title
+from tercet.index.catalog.names import check_title
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import (
     CollectionAliasedError,

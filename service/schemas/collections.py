@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tercet.index.bm25.languages import Bm25Language
 from tercet.index.candidates import DEFAULT_CANDIDATES
-from tercet.index.catalog.settings import FEWER_FIELDS, MAX_FIELDS, MAX_TITLE
+from tercet.index.catalog.names import MAX_TITLE
+from tercet.index.catalog.settings import FEWER_FIELDS, MAX_FIELDS
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.documents.metadata import FieldType
 from tercet.index.token_codecs import LARGEST_POOLING, TokenCodec

@@ -25,7 +25,7 @@ from tercet.index.live.records import LiveLimits
 from tercet.index.wording import shown
 from tercet.service.exceptions import SettingsError
 from tercet.service.keys.keys import KEY_SETTINGS, is_key, read_keys
-from tercet.service.settings.fields import SettingsFields
+from tercet.service.settings.limits import LimitFields
 from tercet.service.settings.roles import Role
 from tercet.service.settings.server_urls import SERVERS, servers_of_shards, url_of
 
@@ -67,7 +67,7 @@ class WorkerAccess:
     probe_timeout_seconds: float = 2
 
 
-class Settings(SettingsFields):
+class Settings(LimitFields):
     """All settings of the service, checked; secrets never appear in its printed form."""
 
     model_config = SettingsConfigDict(
