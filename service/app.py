@@ -55,7 +55,8 @@ from tercet.service.routes import (
     upkeep,
     worker,
 )
-from tercet.service.runtime import Runtime, RuntimeParts
+from tercet.service.runtime import Runtime
+from tercet.service.runtime_parts import RuntimeParts
 from tercet.service.settings.settings import Settings
 from tercet.service.telemetry.audit import AuditLog
 from tercet.service.telemetry.metrics import Telemetry

@@ -6,12 +6,11 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from tercet.index.ledger.remote import RemoteLedgers
 from tercet.models.encoder import Encoder
 from tercet.models.errors import EncoderUnavailableError
 from tercet.service.collections.data_root import LOOK_SECONDS, DataRoot, WriteState
@@ -20,13 +19,9 @@ from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.collections.served import Backups, Served, ServedCollections, Writes
 from tercet.service.copies.backups import CollectionBackups
 from tercet.service.copies.following import Following
-from tercet.service.copies.lease import Lease
-from tercet.service.copies.moving import Moving
-from tercet.service.copies.publishing import Publishing
 from tercet.service.copies.schedule import BACKUP_LOOK_SECONDS, BackupSchedule
 from tercet.service.documents.writer import DocumentWriter
 from tercet.service.encoding.query_cache import QueryCache
-from tercet.service.encoding.rerankers import Rerankers
 from tercet.service.encoding.service import EncodingService
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.exceptions import ForbiddenError, NotReadyError
@@ -37,8 +32,9 @@ from tercet.service.load.gate import Gate
 from tercet.service.load.loop import LoopDelay
 from tercet.service.load.pools import Pools
 from tercet.service.load.repeating import for_ever, patiently
-from tercet.service.remote.transport import Transport
+from tercet.service.runtime_parts import RuntimeParts
 from tercet.service.search.pipeline import SearchPipeline
+from tercet.service.search_services import SearchServices
 from tercet.service.settings.settings import Settings
 from tercet.service.shard.moves import ShardMoves
 from tercet.service.shard.serving import ShardServing
@@ -54,33 +50,6 @@ LEASE_SIGNS = 4  # of life in the time after which a server without one is taken
 RELEASE_SECONDS = 10.0  # between two looks for collections that other processes removed
 
 log = logging.getLogger("tercet")
-
-
-@dataclass(frozen=True, slots=True)
-class SearchServices:
-    """What a server has that searches, and an encoder worker has not."""
-
-    pipeline: SearchPipeline
-    jobs: JobManager
-    writer: DocumentWriter | None
-    rerankers: Rerankers
-
-
-class RuntimeParts(TypedDict, total=False):
-    """What a server may be given besides. served: collections that others have, by default its own;
-    following: what brings collections from elsewhere, which are then read only; moving: what copies
-    collections to an object store and from there; publishing: what publishes them; ledgers: what has their
-    operations elsewhere, too; lease: knows whether this server is to write; worker_transport: how encoder
-    workers are reached, by default by HTTP.
-    """
-
-    served: Served
-    following: Following | None
-    moving: Moving | None
-    publishing: Publishing | None
-    lease: Lease | None
-    ledgers: RemoteLedgers | None
-    worker_transport: Transport | None
 
 
 class Runtime:
@@ -391,7 +360,16 @@ class Runtime:
                 await written
                 if self.following is not None:
                     await self._has_followed.wait()
-                self.services = await self._open_services(encoders)
+                self.services = await SearchServices.open(
+                    encoders,
+                    self.served,
+                    self.own_collections,
+                    self.settings,
+                    self.telemetry,
+                    self.pools,
+                    self._admission,
+                    self.ticket,
+                )
                 if self.lease is not None:
                     await self._keep_lease()  # a writer that was replaced says so from the first
                 if self.publishing is not None:
@@ -410,27 +388,3 @@ class Runtime:
             self.failure = error
             if self.failed is not None:
                 self.failed()
-
-    async def _open_services(self, encoders: EncoderShelf) -> SearchServices:
-        data = self.settings.data
-        jobs = JobManager(
-            data,
-            self.own_collections,
-            encoders,
-            self.settings.encoder_environment | self.settings.ray_environment,
-            self.pools.operations,
-            self.telemetry.count_job,
-            ray=self.settings.encodes_on_ray,
-        )
-        await jobs.start()
-        pools, observe = self.pools, self.telemetry.observe_batch
-        rerankers = await pools.operations.run(Rerankers, self.settings, self._admission, observe)
-        writes, tokens = self.served.writes, self.settings.max_write_tokens
-        return SearchServices(
-            SearchPipeline(encoders, rerankers, self.collections, pools.search, self._admission, self.ticket),
-            jobs,
-            None
-            if writes is None
-            else DocumentWriter(writes, encoders, pools, self.telemetry.writes, write_tokens=tokens),
-            rerankers,
-        )

@@ -183,6 +183,8 @@ SERVICE_ORDER = [
     "jobs",
     "schemas",
     "telemetry",
+    "search_services",
+    "runtime_parts",
     "runtime",
     "requests",
     "imports",

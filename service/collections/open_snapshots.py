@@ -31,6 +31,19 @@ class _Opened:
         return self.files.are(name, self.versions)
 
 
+@dataclass(frozen=True, slots=True)
+class ToOpen:
+    """A collection whose current snapshot is not open, or an alias of several of which one's is not.
+
+    stored: the collection whose stored defaults and effort count; written: whether what is not open is
+    written here.
+    """
+
+    name: str
+    stored: str
+    written: bool
+
+
 class OpenSnapshots:
     """By the collections' own names. Safe to use from several threads."""
 

@@ -10,17 +10,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tercet.index.catalog.aliases import Aliases
 from tercet.index.catalog.alike import united_settings
 from tercet.index.catalog.defaults import SearchDefaults
-from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.fence import require_part
-from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
-from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, require_kept
+from tercet.index.catalog.layout import EMPTY_NAME
+from tercet.index.catalog.settings import CollectionSettings, require_kept
 from tercet.index.collection import Collection, collection_folders, list_collections
 from tercet.index.dense.gpu import require_device
 from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
@@ -28,14 +27,13 @@ from tercet.index.files.directory import remove_folder
 from tercet.index.live.collection import LiveCollection
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
 from tercet.index.snapshot import Snapshot
-from tercet.ingest.encoder_match import checkpoint_of
 from tercet.models.cores import usable_cores
 from tercet.service.collections.counts import PublishedCounts
-from tercet.service.collections.files import ReadFiles
 from tercet.service.collections.live import LiveCollections, LiveOptions
-from tercet.service.collections.open_snapshots import OpenNext, OpenSnapshots
+from tercet.service.collections.open_snapshots import OpenNext, OpenSnapshots, ToOpen
 from tercet.service.collections.positions import Position, whole_position
 from tercet.service.collections.readable import CollectionDescription, SearchTarget
+from tercet.service.collections.small_files import SmallFiles
 from tercet.service.collections.united_snapshots import UnitedSnapshots
 from tercet.service.exceptions import PositionAheadError, PositionNotReachedError
 from tercet.service.load.clients import PART
@@ -50,23 +48,8 @@ RENEWING_THREADS = 2
 REACHING_SECONDS = 0.02  # between two looks whether a position is reached
 LOOKING_THREADS = 4  # each looks at the files of one collection: a slow disk keeps those of others waiting
 DEFAULT_OPTIONS = LiveOptions()
-DEFAULTS = CollectionLayout(Path()).defaults.name
-EFFORT = CollectionLayout(Path()).effort.name
 
 log = logging.getLogger("tercet")
-
-
-@dataclass(frozen=True, slots=True)
-class _ToOpen:
-    """A collection whose current snapshot is not open, or an alias of several of which one's is not.
-
-    stored: the collection whose stored defaults and effort count; written: whether what is not open is
-    written here.
-    """
-
-    name: str
-    stored: str
-    written: bool
 
 
 class CollectionRegistry:
@@ -85,12 +68,9 @@ class CollectionRegistry:
         require_device(options.device)
         self.root = root
         self.aliases = Aliases(root)
-        self._root = str(root)
         self._open_snapshots = OpenSnapshots(root, options.device)
         self._united = UnitedSnapshots()
-        self._defaults = ReadFiles[SearchDefaults]()
-        self._efforts = ReadFiles[DenseEffort]()
-        self._encoders = ReadFiles[tuple[str, str | None]]()
+        self._files = SmallFiles(root)
         self._counts = PublishedCounts(root)
         self._live = LiveCollections(root, options, closed=self._note_counts)
         self._has_remotes = options.remote is not None
@@ -154,7 +134,7 @@ class CollectionRegistry:
         target = await self._looks[defaults, effort](name)
         if not isinstance(target, SearchTarget):
             opened = await (self._renew if target.written else self._open)(target.name)
-            target = await self.looking_pool.run(self._target, target.stored, opened, defaults, effort)
+            target = await self.looking_pool.run(self._files.target, target.stored, opened, defaults, effort)
         require_part(target.snapshot.settings.lineage, PART.get(), name)
         return target
 
@@ -349,13 +329,7 @@ class CollectionRegistry:
 
     def checkpoints(self) -> dict[str, str]:
         """The checkpoints that collections were built with, where known, by their encoders' names."""
-        checkpoints: dict[str, str] = {}
-        for name in collection_folders(self.root):
-            with suppress(SearchIndexError, OSError):
-                named = self._encoders.of(name, f"{self._root}/{name}/{SETTINGS_FILE}", _encoder_of)
-                if named is not None and named[1] is not None:
-                    checkpoints.setdefault(named[0], named[1])
-        return checkpoints
+        return self._files.checkpoints()
 
     def release_superseded(self) -> None:
         """Lets go of snapshots that are current no more: another process removed or rebuilt the collection.
@@ -377,17 +351,17 @@ class CollectionRegistry:
         self._open_snapshots.clear()
         self._united.clear()
 
-    def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget[Snapshot] | _ToOpen:
+    def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget[Snapshot] | ToOpen:
         """What a search needs, where the current snapshot is open."""
         names, parts = self.aliases.collections_of(name), []
         for own_name in names:
             snapshot, written = self._seen(own_name)
             if snapshot is None:
-                return _ToOpen(own_name if len(names) == 1 else name, names[0], written)
+                return ToOpen(own_name if len(names) == 1 else name, names[0], written)
             parts.append(snapshot)
         if len(parts) == 1:
-            return self._target(names[0], parts[0], defaults, effort)
-        return self._target(names[0], self._united.of(name, parts), defaults, effort)
+            return self._files.target(names[0], parts[0], defaults, effort)
+        return self._files.target(names[0], self._united.of(name, parts), defaults, effort)
 
     def _seen(self, name: str) -> tuple[Snapshot | None, bool]:
         """The current snapshot of a collection where it is open, and whether it is written here."""
@@ -407,19 +381,6 @@ class CollectionRegistry:
         live = self._live.get(name)
         return name if live is None else live.settings
 
-    def _target(self, name: str, snapshot: Snapshot, defaults: bool, effort: bool) -> SearchTarget[Snapshot]:
-        """A snapshot with what is stored beside a collection: its own, or of several the first."""
-        folder = f"{self._root}/{name}"
-
-        def read(path: Path) -> SearchDefaults:
-            return SearchDefaults.read(path, snapshot.settings)
-
-        return SearchTarget(
-            snapshot,
-            self._defaults.of(name, f"{folder}/{DEFAULTS}", read) if defaults else None,
-            self._efforts.of(name, f"{folder}/{EFFORT}", DenseEffort.read) if effort else None,
-        )
-
     def _opened_to_write(self, name: str) -> CollectionSettings:
         with self._live.writing(name) as live:
             return live.settings
@@ -432,12 +393,4 @@ class CollectionRegistry:
     def _forget(self, name: str) -> None:
         self._open_snapshots.forget(name)
         self._counts.forget(name)
-        self._defaults.forget(name)
-        self._efforts.forget(name)
-        self._encoders.forget(name)
-
-
-def _encoder_of(path: Path) -> tuple[str, str | None]:
-    """The name of a collection's encoder, and what opens it."""
-    settings = CollectionSettings.read(path)
-    return settings.encoder, checkpoint_of(settings)
+        self._files.forget(name)
