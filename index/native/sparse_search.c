@@ -147,6 +147,7 @@ typedef struct {
     const int64_t *places; // [S, T], of terms in the directories, or -1
     const uint16_t *multipliers; // [S, T]
     int64_t terms, slack, k;
+    int64_t former; // documents of the segments before
     double share; // of the segment
     int64_t *progress; // [2], shared by threads: the floor, and how many impacts were read
     int64_t *cursors, *ends; // [T], entries
@@ -193,13 +194,15 @@ static inline int64_t most_of(const block_entry *entry) {
 
 // Sets what the query's terms have in a block of so many documents: nothing where all of it together does not reach
 // the floor. As terms come in the order of what they add, the least are deferred, as long as they have no more than
-// a share of the floor together. An entry that is read as fast as it is looked up in is not.
+// a share of the floor together. An entry that is read as fast as it is looked up in is not; nor is any while so few
+// documents came before that too many of these reach the floor, whatever is deferred.
 static int gather_block(
     call *call, block_search *search, const view *index, int64_t segment, int64_t block, int64_t documents
 ) {
     const int32_t *entry_block = OF(index, INDEX_ENTRY_BLOCK, int32_t), *entry_column = OF(index, INDEX_ENTRY_COLUMN, int32_t);
     const int64_t *entry_start = OF(index, INDEX_ENTRY_START, int64_t), width = index[INDEX_COLUMNS].shape[1];
     int64_t floor = floor_of(search), most = 0, deferrable = (int64_t)((double)(floor - 1) * search->deferred_share);
+    if (search->k * documents > LOOKED_UP * (search->former + block * BLOCK)) deferrable = 0;
     search->entry_count = search->columns = search->most_deferred = 0;
     for (int64_t number = 0; number < search->terms; number++) {
         int64_t entry = search->cursors[number];
@@ -326,7 +329,9 @@ static int find_candidates(call *call) {
     if (search.k < 1) return damaged(call, "the number of hits", search.k, INT64_MAX);
     if (!(search.deferred_share >= 0 && search.deferred_share <= 1)) return damaged(call, "the share that is deferred", 0, 0);
     int failure = make_room_for(call, &search.found, FIRST_ROOM);
-    for (int64_t segment = first; segment < last && !failure; segment++) {
+    for (int64_t segment = 0; segment < last && !failure; segment++) {
+        if (segment > 0) search.former += indexes[segment - 1][INDEX_INDPTR].shape[0] - 1;
+        if (segment < first) continue;
         search.share = shares[segment];
         if (!(search.share >= 0 && search.share <= 1)) return damaged(call, "the share of a segment", segment, 0);
         failure = narrow ? search_segment_narrow(call, &search, indexes[segment], masks[segment], segment, accumulators)

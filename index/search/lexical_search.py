@@ -24,7 +24,7 @@ from tercet.models.representations import Bool, Float32, Int64
 # Documents that are searched through in the time that one takes to be scored by itself.
 DOCUMENTS_PER_ROW = 128
 # Of what the k-th has, that terms which are not read have at most together, to begin with; 0 defers nothing.
-DEFERRED_SHARE = 0.5
+DEFERRED_SHARE = 0.4
 ALL_ALLOWED = mask(None)
 GROUPS = 2 * usable_cores()  # of segments at most: few to begin, and to share the last of them well
 
