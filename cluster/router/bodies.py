@@ -8,10 +8,15 @@ import numpy as np
 import orjson
 from safetensors.numpy import save
 
+from tercet.cluster.shards.fleet import Fleet
 from tercet.index.candidates import Document
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Int64, Representations, ragged_positions
 from tercet.service.documents.binary import Array
+from tercet.service.exceptions import RequestTooLargeError
+from tercet.service.load.deadlines import Deadline
+
+SMALL_BYTES = 2**20  # of a body that any shard takes
 
 
 def body_of(
@@ -53,3 +58,18 @@ def _line(document: Document) -> bytes:
             "metadata": document.metadata,
         }
     )
+
+
+def require_fitting(fleet: Fleet, bodies: Mapping[int, bytes], deadline: Deadline) -> None:
+    """Raises RequestTooLargeError where a shard would refuse its body for its size."""
+    large = {shard: body for shard, body in bodies.items() if len(body) > SMALL_BYTES}
+    if not large:
+        return
+    limits = fleet.require(dict.fromkeys(large, lambda shard: shard.largest_body_bytes(deadline)))
+    for shard, limit in limits.items():
+        if len(large[shard]) > limit:
+            raise RequestTooLargeError(
+                f"the documents for shard {fleet.clients[shard].name} have {len(large[shard])} bytes with "
+                f"their representations; it takes {limit} (its setting max_body_bytes): write fewer at a "
+                "time, or raise that"
+            )

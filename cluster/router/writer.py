@@ -8,16 +8,15 @@ repeat completes it, since each shard knows the key, and one of them is asked fi
 from __future__ import annotations
 
 import hashlib
-import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import orjson
 
-from tercet.cluster.router.bodies import body_of
+from tercet.cluster.router.bodies import body_of, require_fitting
+from tercet.cluster.router.claims import claimed
 from tercet.cluster.router.collection import KnownCollection
 from tercet.cluster.router.held_writes import HeldWrites
 from tercet.cluster.router.partial_writes import FencedPartsError, Part, ShardedWritten, failure_of_parts
@@ -39,14 +38,12 @@ from tercet.index.live.records import WriteKey
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Int64, Representations
 from tercet.service.answers.binary import MEDIA_TYPE
-from tercet.service.exceptions import OverloadedError, RequestTooLargeError, ShardError, ShardWriteError
+from tercet.service.exceptions import OverloadedError, ShardError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
 from tercet.service.remote.transport import JSON, NO_HEADERS, Headers
 from tercet.service.shard.messages import COLLECTIONS
 
 DECLARING_SECONDS = 3600.0  # every document's metadata is read
-SMALL_BYTES = 2**20  # of a body that any shard takes
-NO_ID = ""  # of which no document can be
 
 
 class ShardedWriter:
@@ -105,7 +102,7 @@ class ShardedWriter:
                 if if_position is not None:
                     metadata["if_position"] = str(if_position.numbers[shard])
                 bodies[shard] = body_of(documents, representations, windows, rows[placed == shard], metadata)
-            self._require_fitting(bodies)
+            require_fitting(self._fleet, bodies, self._deadline)
             asks = {
                 shard: self._part(
                     "PUT",
@@ -120,7 +117,8 @@ class ShardedWriter:
                 )
                 for shard, body in bodies.items()
             }
-            with self._claimed([(documents[row].id, keys[row]) for row in rows.tolist()], placed):
+            named = [(documents[row].id, keys[row]) for row in rows.tolist()] if partitioned else []
+            with claimed(self._fleet, self.settings.name, named, placed, self._deadline):
                 return self._written(asks, key, tokens)
 
         return self._held.of_keys(keys, self._places, attempt, holds=if_position is None)
@@ -201,8 +199,7 @@ class ShardedWriter:
 
     def begin_merge(self) -> None:
         """Has every shard flush and merge."""
-        path = f"{self._path}/merge"
-        self._fleet.all(lambda shard: shard.json("POST", path, deadline=self._deadline))
+        self._fleet.all(lambda shard: shard.json("POST", f"{self._path}/merge", deadline=self._deadline))
 
     @property
     def _fleet(self) -> Fleet:
@@ -242,48 +239,6 @@ class ShardedWriter:
                 raise FencedPartsError(failures[0], 0, frozenset(answers))
             raise failures[0]
         return self._shards.placement.shard_of(id)
-
-    @contextmanager
-    def _claimed(self, documents: Sequence[tuple[str, str]], placed: Int64) -> Iterator[None]:
-        """Within it, shards of a partitioned collection put no documents of the ids that others get.
-        documents: the id and partition of each; placed: int64[N], the shard of each. Raises
-        PartitionConflictError where a shard has an id of others, or one of its own in another partition;
-        FencedPartsError as a put.
-        """
-        path, owner = f"{COLLECTIONS}/{self.settings.name}/claims", secrets.token_hex(8)
-        bodies: dict[int, dict[str, Any]] = {}
-        for shard in range(len(self._fleet) if self.settings.partitioned else 0):
-            others = [documents[row][0] for row in np.flatnonzero(placed != shard).tolist()]
-            own = dict(documents[row] for row in np.flatnonzero(placed == shard).tolist())
-            if others:  # a write of one shard alone is whole or not at all
-                bodies[shard] = {"ids": others, "own": own, "owner": owner}
-
-        def claiming(body: dict[str, Any]) -> Ask[None]:
-            async def ask(shard: ShardClient) -> None:
-                await shard.json("POST", path, body, deadline=self._deadline)
-
-            return ask
-
-        def failures(*, ends: bool) -> list[Exception]:
-            ending = {"own": {}, "ends": True} if ends else {}
-            asks = {shard: claiming({**body, **ending}) for shard, body in bodies.items()}
-            outcomes = self._fleet.outcomes(asks).values()
-            return [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-
-        is_unknown = False
-        try:
-            if failed := failures(ends=False):
-                fenced = [each for each in failed if isinstance(each, CollectionFencedError)]
-                if len(fenced) == len(failed):
-                    raise FencedPartsError(failed[0], 0, frozenset(placed.tolist()))
-                raise next(each for each in failed if each not in fenced)
-            yield
-        except ShardWriteError:  # a part may be made later, so the claims end by themselves
-            is_unknown = True
-            raise
-        finally:
-            if not is_unknown:
-                failures(ends=True)
 
     def _by_ids(
         self,
@@ -423,8 +378,8 @@ class ShardedWriter:
         return first | self._fleet.outcomes({shard: ask for shard, ask in asks.items() if shard != home})
 
     def _note_key(self, key: WriteKey, home: int) -> Ask[Part]:
-        """Has a shard without a part note the key: it is sent a delete that finds nothing."""
-        claim = self._json_part("POST", "/documents/delete", {"ids": [NO_ID]}, "deleted", key, home)
+        """Has a shard without a part note the key: it is sent a delete of an id that none can have."""
+        claim = self._json_part("POST", "/documents/delete", {"ids": [""]}, "deleted", key, home)
 
         async def ask(client: ShardClient) -> Part:
             return Part((await claim(client)).position, 0)
@@ -443,19 +398,3 @@ class ShardedWriter:
     def _require_numbers(self, position: Positions | None) -> None:
         if position is not None:
             require_numbers(position, len(self._fleet), "if_position")
-
-    def _require_fitting(self, bodies: Mapping[int, bytes]) -> None:
-        """Raises RequestTooLargeError where a shard would refuse its body for its size."""
-        large = {shard: body for shard, body in bodies.items() if len(body) > SMALL_BYTES}
-        if not large:
-            return
-        limits = self._fleet.require(
-            dict.fromkeys(large, lambda shard: shard.largest_body_bytes(self._deadline))
-        )
-        for shard, limit in limits.items():
-            if len(large[shard]) > limit:
-                raise RequestTooLargeError(
-                    f"the documents for shard {self._fleet.clients[shard].name} have {len(large[shard])} "
-                    f"bytes with their representations; it takes {limit} (its setting max_body_bytes): write "
-                    "fewer at a time, or raise that"
-                )
