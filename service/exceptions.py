@@ -190,13 +190,14 @@ class RelayedError(ServiceError):
 class ShardWriteError(ServiceError):
     """A write over shards of which some took their parts, or may have; the message says which.
 
-    status, code: of the answer.
+    status, code: of the answer; is_unknown: whether one that did not say so may have taken its part.
     """
 
-    def __init__(self, message: str, status: int, code: str) -> None:
+    def __init__(self, message: str, status: int, code: str, *, is_unknown: bool) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
+        self.is_unknown = is_unknown
 
 
 class ShardError(ServiceError):

@@ -60,8 +60,8 @@ def claimed(
                 raise FencedPartsError(failed[0], 0, frozenset(placed.tolist()))
             raise next(each for each in failed if each not in fenced)
         yield
-    except ShardWriteError:  # a part may be made later, so the claims end by themselves
-        is_unknown = True
+    except ShardWriteError as error:  # where a part may be made later, the claims end by themselves
+        is_unknown = error.is_unknown
         raise
     finally:
         if not is_unknown:

@@ -74,7 +74,10 @@ def failure_of_parts(
         if not unknown:
             return first
         return ShardWriteError(
-            f"{first}; whether the write was made there is unknown: {repeat}", 503, "write_unknown"
+            f"{first}; whether the write was made there is unknown: {repeat}",
+            503,
+            "write_unknown",
+            is_unknown=True,
         )
     said = "; ".join(f"{name}: {_message(name, error)}" for name, error in failed.items())
     return ShardWriteError(
@@ -82,6 +85,7 @@ def failure_of_parts(
         f"theirs, and others did not ({said}). Once that is mended {repeat}",
         failure_of(first).status,
         "write_incomplete",
+        is_unknown=bool(unknown),
     )
 
 

@@ -236,6 +236,12 @@ def test_no_id_is_in_two_partitions(servers: Servers) -> None:
     answer = httpx.put(f"{second}{DOCUMENTS}", json={"documents": batch}, timeout=60)
     assert error_of(answer) == (409, "partition_conflict")
     assert put(router, "y", other).is_success, "a conflict on the own shard left a part or a claim behind"
+    there = [{"id": "x", "text": "tea", "partition": other}, {"id": "z", "text": "tea", "partition": first}]
+    body = {"documents": there, "if_position": "0.0.0"}
+    answer = httpx.put(f"{router}{DOCUMENTS}", json=body, timeout=60)
+    assert error_of(answer) == (409, "write_incomplete"), "z is new, and x was written before"
+    assert httpx.delete(f"{router}{DOCUMENTS}/x").json()["deleted"] == 1
+    assert put(router, "x", first).is_success, "claims of a put that was refused have not ended"
     with ThreadPoolExecutor(2) as pool:
         for number in range(20):
             id = f"new-{number}"
