@@ -21,11 +21,15 @@ from tercet.transfer.push import export
 pytest.importorskip("qdrant_client", reason="install tercet[qdrant]")
 pytest.importorskip("milvus_lite", reason="install tercet[milvus]")
 
+
+import pytest
+
 from tercet.cluster.backends.collections import EngineCollections
-from tercet.cluster.backends.engine import Engine
+from tercet.cluster.backends.engine import Engine, Replication
 from tercet.cluster.backends.milvus.engine import MilvusEngine
 from tercet.cluster.backends.qdrant.engine import QdrantEngine
 from tercet.cluster.backends.snapshot import EngineSnapshot
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.transfer.milvus.connection import MilvusPlace
 from tercet.transfer.milvus.target import MilvusTarget
 from tercet.transfer.qdrant.connection import QdrantPlace
@@ -155,3 +159,38 @@ def queries() -> list[str]:
     """Ten texts."""
     random = np.random.default_rng(3)
     return [" ".join(random.choice(WORDS, random.integers(1, 6))) for _ in range(10)]
+
+
+@pytest.fixture(params=["qdrant", "milvus"])
+def engine(request: Any, tmp_path: Path) -> Iterator[Engine]:
+    """One whose collections are to be read with the weakest consistency."""
+    opened: Engine
+    if request.param == "qdrant":
+        opened = QdrantEngine(QdrantPlace(path=str(tmp_path / "points")), Replication(consistency="1"))
+    else:
+        opened = MilvusEngine(MilvusPlace(str(tmp_path / "rows.db")), Replication(consistency="Eventually"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def settings(tiny: Any) -> CollectionSettings:
+    info = tiny.info
+    return CollectionSettings(
+        "notes",
+        info.name,
+        info.fingerprint,
+        info.dense_dimension,
+        info.colbert_dimension,
+        info.vocabulary_size,
+        lexical="idf",
+        bm25=True,
+        fields={"year": "integer"},
+    )
+
+
+@pytest.fixture
+def any_may_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that wrote just now is quiet for long."""
+    for name, seconds in (("QUIET", -1.0), ("TURN", -1.0), ("SETTLE", 0.0)):
+        monkeypatch.setattr(f"tercet.cluster.backends.turns.{name}_SECONDS", seconds)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,10 @@ import pytest
 
 from tercet.cluster.backends.catalog import EngineCatalog, WriteState
 from tercet.cluster.backends.collections import EngineCollections
-from tercet.cluster.backends.engine import RECORDS, Engine, Records, Replication
+from tercet.cluster.backends.engine import RECORDS, Engine, Records
 from tercet.cluster.backends.milvus.engine import MilvusEngine
 from tercet.cluster.backends.qdrant.engine import QdrantEngine
 from tercet.cluster.backends.terms import counted
-from tercet.cluster.backends.turns import Turn
 from tercet.cluster.backends.written import WrittenCollection
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
@@ -28,7 +26,6 @@ from tercet.index.errors import (
     IdempotencyMismatchError,
     InvalidDocumentError,
     InvalidNameError,
-    WriterReplacedError,
 )
 from tercet.index.live.records import WriteKey
 from tercet.index.search.snapshot_query import SnapshotQuery
@@ -37,7 +34,6 @@ from tercet.index.windows.store import DocumentWindows
 from tercet.models.encoder import encode
 from tercet.service.exceptions import BackendError, NotInBackendError
 from tercet.transfer.milvus.connection import MilvusPlace
-from tercet.transfer.qdrant.connection import QdrantPlace
 
 TEXTS = {"a": "hot tea", "b": "green tea leaf", "c": "steam train", "d": "the black water"}
 
@@ -90,34 +86,6 @@ class FaultyCollection:
     def remove(self, ids: list[str]) -> None:
         for id in ids:
             self._engine.call(lambda one=id: self._collection.remove([one]))
-
-
-@pytest.fixture(params=["qdrant", "milvus"])
-def engine(request: Any, tmp_path: Path) -> Iterator[Engine]:
-    """One whose collections are to be read with the weakest consistency."""
-    opened: Engine
-    if request.param == "qdrant":
-        opened = QdrantEngine(QdrantPlace(path=str(tmp_path / "points")), Replication(consistency="1"))
-    else:
-        opened = MilvusEngine(MilvusPlace(str(tmp_path / "rows.db")), Replication(consistency="Eventually"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def settings(tiny: Any) -> CollectionSettings:
-    info = tiny.info
-    return CollectionSettings(
-        "notes",
-        info.name,
-        info.fingerprint,
-        info.dense_dimension,
-        info.colbert_dimension,
-        info.vocabulary_size,
-        lexical="idf",
-        bm25=True,
-        fields={"year": "integer"},
-    )
 
 
 def put(collections: EngineCollections, tiny: Any, texts: dict[str, str], **options: Any) -> Any:
@@ -189,93 +157,6 @@ def test_an_engine_that_fails_in_a_write_gives_an_error_and_then_the_right_answe
         assert EngineCollections(engine).snapshot("notes").version == str(notes.position)
 
 
-@pytest.fixture
-def any_may_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that wrote just now is quiet for long."""
-    for name, seconds in (("QUIET", -1.0), ("TURN", -1.0), ("SETTLE", 0.0)):
-        monkeypatch.setattr(f"tercet.cluster.backends.turns.{name}_SECONDS", seconds)
-
-
-@pytest.mark.slow
-def test_one_server_writes_at_a_time(
-    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("tercet.cluster.backends.turns.TURN_SECONDS", -1.0)
-    waits: list[float] = []
-    monkeypatch.setattr("tercet.cluster.backends.turns.time.sleep", waits.append)
-    monkeypatch.setattr(engine, "close", lambda: None)
-    first, second = EngineCollections(engine), EngineCollections(engine)
-    first.create("notes", settings)
-    put(first, tiny, TEXTS)
-    with second.writing("notes") as notes:
-        for refused in (
-            lambda: put(second, tiny, TEXTS),
-            lambda: notes.declare({"a": "keyword"}),
-            notes.remove,
-        ):
-            with pytest.raises(
-                WriterReplacedError, match=r"is written by another server .*nothing was written"
-            ):
-                refused()
-    with monkeypatch.context() as quiet:
-        quiet.setattr("tercet.cluster.backends.turns.QUIET_SECONDS", -1.0)
-        assert put(second, tiny, {"e": "hot tea"}).position == 2
-    with pytest.raises(WriterReplacedError, match="another server"):
-        put(first, tiny, TEXTS)
-    assert put(second, tiny, {"e": "tea"}).position == 3
-    second.close()
-    assert put(first, tiny, {"f": "hot"}).position == 4
-    assert waits.count(2.0) == 2
-    with first.writing("notes") as notes:
-        check_counts(notes)
-
-
-@pytest.mark.slow
-def test_a_server_whose_place_is_taken_in_the_middle_of_a_write_says_so(
-    engine: Engine, settings: CollectionSettings, tiny: Any, any_may_write: None, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("tercet.cluster.backends.written.CHANGES_AT_ONCE", 2)
-    first, second = EngineCollections(engine), EngineCollections(engine)
-    first.create("notes", settings)
-    put(first, tiny, {"d": "tea"})
-    note, written = EngineCatalog.note, list[Any]()
-
-    def note_and_lose(catalog: EngineCatalog, name: str, state: WriteState) -> None:
-        note(catalog, name, state)
-        if not written:
-            written.append(None)
-            written.append(put(second, tiny, {"e": "hot tea"}))
-
-    monkeypatch.setattr(EngineCatalog, "note", note_and_lose)
-    with pytest.raises(
-        BackendError, match="another server from now on; the write may be carried out in part"
-    ):
-        put(first, tiny, TEXTS)
-    assert (written[1].position, put(first, tiny, TEXTS).position) == (3, 4)
-    with first.writing("notes") as notes:
-        check_counts(notes)
-
-
-@pytest.mark.slow
-def test_a_server_that_goes_on_while_another_waits_keeps_its_place(
-    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("tercet.cluster.backends.turns.TURN_SECONDS", 60.0)
-    monkeypatch.setattr("tercet.cluster.backends.turns.QUIET_SECONDS", -1.0)
-    first, second = EngineCollections(engine), EngineCollections(engine)
-    first.create("notes", settings)
-    put(first, tiny, TEXTS)
-
-    def wait(_seconds: float) -> None:
-        put(first, tiny, {"e": "hot tea"})
-
-    monkeypatch.setattr("tercet.cluster.backends.turns.time.sleep", wait)
-    with pytest.raises(WriterReplacedError, match="another server"):
-        put(second, tiny, TEXTS)
-    monkeypatch.setattr("tercet.cluster.backends.turns.TURN_SECONDS", -1.0)
-    assert put(first, tiny, {"e": "tea"}).position == 3
-
-
 def test_what_is_noted_is_read_with_the_strongest_consistency(engine: Any, monkeypatch: Any) -> None:
     engine.put_records({"states": {"notes": {"position": 1}}})
     asked = list[Any]()
@@ -290,80 +171,6 @@ def test_what_is_noted_is_read_with_the_strongest_consistency(engine: Any, monke
         monkeypatch.setattr(engine._client, name, noted, raising=False)
     assert engine.records("states") == engine.records("states", "notes")
     assert asked == [{"qdrant": "majority", "milvus": "Strong"}[engine.name[:6].lower()]] * 2
-
-
-def test_another_server_waits_for_two_requests(engine: Any, monkeypatch: Any) -> None:
-    turn = Turn(engine, EngineCatalog(engine, str), "notes")
-    assert turn.quiet_seconds == 60
-    monkeypatch.setattr(engine, "timeout_seconds", 45)
-    assert turn.quiet_seconds == 90
-
-
-@pytest.mark.slow
-def test_a_claim_is_restored_only_while_this_servers_name_is_there(
-    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("tercet.cluster.backends.turns.QUIET_SECONDS", -1.0)
-    first, second = EngineCollections(engine), EngineCollections(engine)
-    first.create("notes", settings)
-    put(first, tiny, TEXTS)
-
-    def wait(_seconds: float) -> None:
-        put(first, tiny, {"e": "hot tea"})
-        EngineCatalog(engine, str).claim("notes", "third")
-
-    monkeypatch.setattr("tercet.cluster.backends.turns.time.sleep", wait)
-    with pytest.raises(WriterReplacedError, match=r"another server \(third\)"):
-        put(second, tiny, TEXTS)
-    assert engine.records("writers")["notes"] == {"server": "third"}
-
-
-@pytest.mark.slow
-def test_who_takes_over_from_a_write_that_was_cut_off_counts_anew(
-    engine: Engine, settings: CollectionSettings, tiny: Any, any_may_write: None, monkeypatch: Any
-) -> None:
-    first, second = EngineCollections(engine), EngineCollections(engine)
-    first.create("notes", settings)
-    put(first, tiny, TEXTS)
-    note = EngineCatalog.note
-
-    def note_and_look(catalog: EngineCatalog, name: str, state: WriteState) -> None:
-        note(catalog, name, state)
-        second.snapshot("notes")  # before the documents are there
-
-    with monkeypatch.context() as cut:
-        cut.setattr(EngineCatalog, "note", note_and_look)
-        cut.setattr(EngineCatalog, "finish", lambda *_: FaultyEngine.fail())
-        with pytest.raises(BackendError, match="killed"):
-            put(first, tiny, {"e": "hot hot tea"})
-    assert put(second, tiny, {"f": "steam"}).position == 3
-    with second.writing("notes") as notes:
-        check_counts(notes)
-
-
-@pytest.mark.slow
-def test_a_server_that_closes_lets_go_whatever_fails_but_takes_no_running_write_its_turn(
-    engine: Engine, settings: CollectionSettings, tiny: Any, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("tercet.cluster.backends.turns.TURN_SECONDS", -1.0)
-    monkeypatch.setattr(engine, "close", lambda: None)
-    first = EngineCollections(engine, lambda: "first")
-    first.create("notes", settings)
-    note = EngineCatalog.note
-
-    def note_and_close(catalog: EngineCatalog, name: str, state: WriteState) -> None:
-        note(catalog, name, state)
-        closing = threading.Thread(target=first.close)
-        closing.start()
-        closing.join()
-
-    with monkeypatch.context() as closed:
-        closed.setattr(EngineCatalog, "note", note_and_close)
-        assert put(first, tiny, TEXTS).position == 1
-    assert engine.records("writers")["notes"] == {"server": "first"}
-    monkeypatch.setattr(WrittenCollection, "keep_statistics", lambda *_, **__: FaultyEngine.fail())
-    first.close()
-    assert engine.records("writers")["notes"] == {"server": ""}
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ from tercet.service.app import create_app
 from tercet.service.load.reading import ANY_TIME, Reading
 from tercet.service.remote.transport import RemoteAnswer, RemoteRequest
 from tercet.service.settings.settings import Settings
+from tests.cluster.router.servers import CLIENT, Servers
 from tests.service.polling import pause
 from tests.service.tracing.conftest import collector as collector
 
@@ -185,3 +186,18 @@ async def ready(transports: Sequence[AppTransport]) -> None:
     for each in transports:
         while (await each.request(RemoteRequest("GET", "/ready"))).status != 200:
             await pause()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def connections() -> Iterator[None]:
+    """Those of the tests, which end with them."""
+    yield
+    CLIENT.close()
+
+
+@pytest.fixture
+def servers(tmp_path: Path, tiny: Encoder) -> Iterator[Servers]:
+    """Starts servers that end with the test."""
+    started = Servers(tmp_path, tiny)
+    yield started
+    started.close()

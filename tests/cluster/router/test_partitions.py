@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from tercet.cluster.shards.placement import Placement
 from tercet.models.encoder import Encoder
 from tercet.service.remote.http import HttpTransport
 from tercet.service.remote.transport import RemoteAnswer, RemoteRequest
-from tests.cluster.router.test_writes import DEMO, DOCUMENTS, Servers
+from tests.cluster.router.servers import DEMO, DOCUMENTS, Servers
 
 pytestmark = pytest.mark.slow
 
@@ -31,13 +30,6 @@ NOTES = [
     }
     for row in range(36)
 ]
-
-
-@pytest.fixture
-def servers(tmp_path: Path, tiny: Encoder) -> Iterator[Servers]:
-    servers = Servers(tmp_path, tiny)
-    yield servers
-    servers.close()
 
 
 class Counting:
