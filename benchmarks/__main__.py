@@ -28,7 +28,6 @@ USUAL = (
     "compat",
     "live",
     "client_stream",
-    "exports",
 )
 
 
