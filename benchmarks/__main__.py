@@ -23,11 +23,8 @@ USUAL = (
     "encode",
     "build",
     "serve_load",
-    "query_batches",
     "page",
-    "compat",
     "live",
-    "client_stream",
 )
 
 

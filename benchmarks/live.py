@@ -4,7 +4,7 @@ Each part prints its figures and says which bars it missed. Ratios are of one ru
 dense vector of 384, 100 lexical weights and 60 token vectors of 128. The work folder has to lie on a disk,
 not in memory, since writes are forced.
 
-Run: python -m benchmarks.live [PART ...] [--quick] [--work FOLDER]
+Run: PYTHONPATH=clients/python/src python -m benchmarks.live [PART ...] [--quick] [--work FOLDER]
 """
 
 import argparse

@@ -1,16 +1,18 @@
-"""Puts over HTTP: 100 ready documents in one binary body, and one document that the server encodes."""
+"""Puts over HTTP: 100 ready documents in one binary body, by `tercet-client` too; one that the server encodes."""
 
 from __future__ import annotations
 
 import json
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 from safetensors.numpy import save
+from tercet_client import Client, EmbeddedDocuments, Embeddings, upsert
 
 from benchmarks.serving.server import serving
 from benchmarks.writes.documents import TEXT, Batches
@@ -20,6 +22,7 @@ from tercet.models.representations import Representations
 
 BATCH = 100
 DOCUMENTS_A_SECOND = 1_500
+CLIENT_SHARE = 0.8  # of the rate of bare requests
 ADDED_MS = 8.0
 BINARY = {"Content-Type": "application/x-safetensors"}
 
@@ -29,19 +32,23 @@ def measure(work: Path, *, quick: bool) -> tuple[dict[str, Any], list[str]]:
     documents, singles = (2_000, 20) if quick else (50_000, 300)
     encoder = load_encoder("minilm-m3")
     with serving(work) as server, httpx.Client(base_url=server.url, timeout=60) as client:
-        for name in ("ready", "single"):
+        for name in ("ready", "streamed", "single"):
             client.put(f"/collections/{name}", json={}).raise_for_status()
         rate = ready_rate(client, encoder.info.fingerprint, documents)
+        streamed = client_rate(server.url, encoder.info.fingerprint, documents)
         put_ms, encode_ms = single_ms(client, encoder, singles)
     added = put_ms - encode_ms
     figures = {
         "documents": documents,
         "ready_documents_a_second": round(rate),
+        "client_documents_a_second": round(streamed),
         "put_median_ms": round(put_ms, 2),
         "encode_median_ms": round(encode_ms, 2),
         "added_ms": round(added, 2),
     }
     missed = [] if rate >= DOCUMENTS_A_SECOND else [f"{rate:.0f} documents/s, not {DOCUMENTS_A_SECOND}"]
+    if streamed < CLIENT_SHARE * rate:
+        missed.append(f"the client has {streamed / rate:.2f} of the bare rate, not {CLIENT_SHARE}")
     missed += [] if added <= ADDED_MS else [f"a put adds {added:.1f} ms to encoding, not {ADDED_MS:g}"]
     return figures, missed
 
@@ -62,6 +69,27 @@ def ready_rate(client: httpx.Client, fingerprint: str, documents: int) -> float:
         client.put("/collections/ready/documents", content=body, headers=BINARY).raise_for_status()
         seconds += time.perf_counter() - started if number >= 2 else 0.0  # kernels load at first
     return documents / seconds
+
+
+def client_rate(url: str, fingerprint: str, documents: int) -> float:
+    """Documents a second that the client packs and sends, several requests at a time."""
+    batches = Batches(BATCH)
+    parts = [arrays_of(batches.of(number)[1]) for number in range(8)]
+
+    def stream() -> Iterator[EmbeddedDocuments]:
+        tokens, truncated = np.zeros(BATCH, np.int64), np.zeros(BATCH, np.bool_)
+        for number in range(documents // BATCH):
+            arrays = parts[number % len(parts)]
+            yield EmbeddedDocuments(
+                [{"id": each.id, "text": each.text} for each in batches.of(number)[0]],
+                Embeddings("minilm-m3", fingerprint, tokens, truncated, **arrays),
+            )
+
+    with Client(url) as client:
+        started = time.perf_counter()
+        done = upsert(client, "streamed", stream())
+        assert done.documents == documents
+        return documents / (time.perf_counter() - started)
 
 
 def arrays_of(encoded: Representations) -> dict[str, Any]:
