@@ -33,10 +33,12 @@ from tercet.index.dense.kinds import DenseKind
 from tercet.index.dense.library import INDEX_FILE, faiss
 from tercet.index.files.array_folder import ArrayFolder
 
-Search = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]]
+Matrix = npt.NDArray[np.float32]
+Search = Callable[[Matrix], npt.NDArray[np.int64]]
 
 DIMENSION, CLUSTERS, QUERIES, TOP = 384, 2_000, 300, 200
 ROUNDS = 5
+SPECTRUM = (1 / np.sqrt(np.arange(1, DIMENSION + 1))).astype(np.float32)
 CASES: tuple[tuple[DenseKind, DenseOptions], ...] = (
     ("flat", DenseOptions()),
     ("hnsw", DenseOptions(ef_search=least_effort(TOP))),
@@ -55,15 +57,20 @@ DIRECT_BAR = 1.1  # times the time of FAISS called directly
 EQUAL_DOCUMENTS, EQUAL, EQUAL_BAR = 48_000, (2_000, 16_000), 0.9  # so many that graphs are walked
 
 
-def points(
-    generator: np.random.Generator, centres: npt.NDArray[np.float32], count: int
-) -> npt.NDArray[np.float32]:
-    """Unit vectors around the centres; both follow a spectrum that decays as 1/√i."""
-    spectrum = (1 / np.sqrt(np.arange(1, DIMENSION + 1))).astype(np.float32)
-    noise = generator.standard_normal((count, DIMENSION), np.float32)
-    vectors = (centres[generator.integers(0, len(centres), count)] + noise) * spectrum
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors
+def unit(vectors: Matrix) -> Matrix:
+    """float32[N, D] of length 1."""
+    scaled: Matrix = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return scaled
+
+
+def around(generator: np.random.Generator, centres: Matrix) -> Matrix:
+    """Unit vectors, one around each centre; all follow a spectrum that decays as 1/√i."""
+    return unit((centres + generator.standard_normal(centres.shape, np.float32)) * SPECTRUM)
+
+
+def points(generator: np.random.Generator, centres: Matrix, count: int) -> Matrix:
+    """Unit vectors around the centres, drawn at random."""
+    return around(generator, centres[generator.integers(0, len(centres), count)])
 
 
 def private_bytes() -> int:
@@ -71,9 +78,7 @@ def private_bytes() -> int:
     return sum(entry.anonymous for entry in psutil.Process().memory_maps(grouped=True))
 
 
-def measured(
-    index: DenseIndex, queries: npt.NDArray[np.float32], options: DenseOptions
-) -> tuple[list[set[int]], Any]:
+def measured(index: DenseIndex, queries: Matrix, options: DenseOptions) -> tuple[list[set[int]], Any]:
     """What each query finds, and the times in milliseconds."""
     found, times = [], []
     for query in queries:
@@ -110,7 +115,7 @@ def beside_faiss(
     kind: DenseKind,
     vectors: npt.NDArray[np.float16],
     folder: Path,
-    queries: npt.NDArray[np.float32],
+    queries: Matrix,
     exact: list[set[int]],
 ) -> dict[str, Any]:
     """Our search and FAISS's own in turn; of each query the quickest round counts."""

@@ -1,4 +1,4 @@
-"""Puts over HTTP: 100 ready documents in one binary body, by `tercet-client` too; one that the server encodes."""
+"""Puts over HTTP: ready documents by 100, bare and by `tercet-client`, and one that the server encodes."""
 
 from __future__ import annotations
 
