@@ -8,9 +8,9 @@ A random XLM-RoBERTa checkpoint with the real 250,002-token vocabulary is writte
 the peers' folder; the texts are parts of ../shared/data cut to varied lengths. Fails where a bar is missed:
 1e-4 for every value of each output, and the same token ids.
 
-With `--int8` a checkpoint's int8 graph is run by both, on texts of ten languages, and once more with the same
-weights and nothing rounded between them. Cosines are those of each text with the latter; of token vectors the
-mean, and of lexical weights that of the vector over the vocabulary.
+With `--int8` a checkpoint's int8 graph is run by both, on texts of ten languages, and its weights once by
+torch with nothing rounded between them (`turned_back.py`). Cosines are those of each text with the latter; of
+token vectors the mean, and of lexical weights that of the vector over the vocabulary.
 """
 
 from __future__ import annotations
@@ -24,29 +24,21 @@ import random
 import subprocess
 import sys
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch.nn import functional
 
 from benchmarks.recording import ROOT, dated, write
-from tercet.models.encoder import Encoder, encode
+from benchmarks.turned_back import turn_back
+from tercet.models.encoder import encode
 from tercet.models.export_onnx import export
 from tercet.models.export_verification import largest_differences
 from tercet.models.loader import load_encoder
-from tercet.models.native.bert_graph import read_bert_graph
-from tercet.models.native.graph_weights import Linear, Norm
-from tercet.models.native.native_graph import NativeGraph, _positions
 from tercet.models.representations import (
     Float32,
     Float64,
-    Int32,
-    Int64,
     Representations,
     SparseRows,
     TokenVectors,
@@ -125,50 +117,6 @@ def same_ids(one: Representations, other: Representations) -> bool:
     )
 
 
-class Float32Graph(NativeGraph):
-    """An int8 graph whose weights are taken as float32, with nothing rounded between them."""
-
-    def __init__(self, path: Path, *arguments: Any) -> None:
-        super().__init__(path, *arguments)
-        self._read = read_bert_graph(path)  # whose layers are kept
-
-    def _states(self, ids: Int32, offsets: Int64) -> Float32:
-        graph = self._read
-        pad_id = self._pad_id if graph.counts_pads else None
-        embedded = graph.words.rows(ids) + graph.positions[_positions(ids, offsets, pad_id)]
-        states = self._norm(torch.from_numpy(embedded), graph.norm)
-        for first, last in pairwise(offsets.tolist()):
-            text = states[first:last]
-            for layer in graph.layers:
-                parts = _linear(text, layer.into).chunk(3, dim=1)
-                queries, keys, values = (
-                    part.reshape(len(part), graph.heads, -1).transpose(0, 1) for part in parts
-                )
-                attended = functional.scaled_dot_product_attention(queries, keys, values)
-                out = _linear(attended.transpose(0, 1).flatten(1), layer.out)
-                text = self._norm(text + out, layer.out_norm)
-                fall = _linear(functional.gelu(_linear(text, layer.rise)), layer.fall)
-                text = self._norm(text + fall, layer.fall_norm)
-            states[first:last] = text
-        hidden: Float32 = states.numpy()
-        return hidden
-
-    def _norm(self, states: torch.Tensor, norm: Norm) -> torch.Tensor:
-        weights, biases = (torch.from_numpy(np.array(values)) for values in (norm.weights, norm.biases))
-        return functional.layer_norm(states, states.shape[-1:], weights, biases, self._read.epsilon)
-
-
-def _linear(states: torch.Tensor, linear: Linear) -> torch.Tensor:
-    weights = linear.numbers.astype(np.float32) * linear.scales
-    return torch.addmm(torch.from_numpy(np.array(linear.biases)), states, torch.from_numpy(weights))
-
-
-def float32_of(checkpoint: str) -> Encoder:
-    """An encoder whose graph is a `Float32Graph`."""
-    with mock.patch("tercet.models.graph_engines.NativeGraph", Float32Graph):
-        return load_encoder(checkpoint, "native", device="cpu", threads=1)
-
-
 def cosines(ours: Representations, exact: Representations) -> dict[str, Float64]:
     """Of each text and output, float64[B]."""
     assert ours.dense is not None
@@ -211,7 +159,10 @@ def compare_int8(checkpoint: str, count: int) -> None:
     engines = {
         name: load_encoder(checkpoint, name, device="cpu", threads=1) for name in ("native", "onnxruntime")
     }
-    reference = float32_of(checkpoint)
+    with tempfile.TemporaryDirectory() as folder:
+        unrounded = Path(folder) / "unrounded"
+        turn_back(checkpoint, unrounded)
+        reference = load_encoder(str(unrounded), "torch", device="cpu")
     by_language: dict[str, dict[str, Any]] = {}
     everything: dict[str, dict[str, list[Float64]]] = {}
     for language, texts in languages.items():

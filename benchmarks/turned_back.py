@@ -32,10 +32,15 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.folder.exists():
         parser.error(f"{asked.folder} is there already; name a folder that is not, or remove it")
-    shipped = resolve_checkpoint(asked.checkpoint)
+    turn_back(asked.checkpoint, asked.folder)
+
+
+def turn_back(checkpoint: str, folder: Path) -> None:
+    """Writes the checkpoint of these weights into a folder that is not there yet."""
+    shipped = resolve_checkpoint(checkpoint)
     graph = read_bert_graph(verify_graph(shipped, choose_graph(read_export(shipped), "int8", "cpu")[1]))
-    shutil.copytree(shipped, asked.folder, ignore=shutil.ignore_patterns("onnx"))
-    save_file(weights_of(graph), asked.folder / "model.safetensors")
+    shutil.copytree(shipped, folder, ignore=shutil.ignore_patterns("onnx"))
+    save_file(weights_of(graph), folder / "model.safetensors")
 
 
 def weights_of(graph: BertGraph) -> dict[str, Float32]:
