@@ -28,10 +28,11 @@ import onnxruntime
 
 from benchmarks.serving.cranfield import texts_of
 from benchmarks.serving.server import Server, serving
-from benchmarks.serving.sessions import bare_sessions
-from tercet.models.checkpoint import ENGLISH, MULTILINGUAL
+from tercet.models.checkpoint import ENGLISH, MULTILINGUAL, resolve_checkpoint
+from tercet.models.cores import usable_cores
 from tercet.models.encoder import Encoder, Engine, encode
 from tercet.models.errors import UnsupportedError
+from tercet.models.graphs.record import choose_graph, read_export, verify_graph
 from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS, Int64
 from tercet.models.tokenizer import Tokenizer
@@ -164,7 +165,7 @@ class _Sessions:
         self._inputs: dict[str, dict[str, Int64]] = {}
         self.kinds: dict[str, Ask] = {
             f"{SESSION}_{threads}_threads": partial(self._run, session)
-            for threads, session in bare_sessions(checkpoint).items()
+            for threads, session in _bare_sessions(checkpoint).items()
         }
 
     def prepare(self, texts: Sequence[str]) -> None:
@@ -176,6 +177,20 @@ class _Sessions:
 
     def _run(self, session: onnxruntime.InferenceSession, text: str) -> object:
         return session.run(list(OUTPUTS), self._inputs[text])
+
+
+def _bare_sessions(checkpoint: str) -> dict[int, onnxruntime.InferenceSession]:
+    """The int8 graph in plain sessions, as whoever has only the graph would run it, by number of threads."""
+    folder = resolve_checkpoint(checkpoint, None)
+    path = verify_graph(folder, choose_graph(read_export(folder), None, "cpu")[1])
+    sessions = {}
+    for threads in sorted({1, usable_cores()}):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        providers = ["CPUExecutionProvider"]
+        sessions[threads] = onnxruntime.InferenceSession(str(path), options, providers)
+    return sessions
 
 
 class _Client:
