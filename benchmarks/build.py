@@ -27,9 +27,10 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.recording import ROOT, dated, write
+from benchmarks.recording import DATA, ROOT, dated, write
+from benchmarks.serving.server import build_command
 
-SCALE_MIX = ROOT.parent / "shared" / "data" / "scale-mix" / "corpus.jsonl.gz"
+SCALE_MIX = DATA / "scale-mix" / "corpus.jsonl.gz"
 PEAK_LIMIT_BYTES = 1.5e9
 SEED = 7
 SEARCHES = 200
@@ -86,21 +87,12 @@ def write_passages(path: Path, count: int) -> str:
 
 def build(data: Path, corpus: Path, checkpoint: str, token_codec: str) -> dict[str, float]:
     """Builds in a child and samples its resident memory, mapped files included."""
-    command = [
-        sys.executable,
-        "-m",
-        "tercet.cli.main",
-        "collection",
-        "build",
-        str(corpus),
-        "--collection",
-        "passages",
-    ]
+    command = build_command(corpus, "passages", "--data", str(data), "--checkpoint", checkpoint)
     if not (data / "collections").exists():
         command += ["--token-codec", token_codec]
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     child = subprocess.Popen(
-        [*command, "--data", str(data), "--checkpoint", checkpoint, "--progress", "json"],
+        [*command, "--progress", "json"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.quality import DATA
-from benchmarks.recording import ROOT, dated, write
+from benchmarks.recording import DATA, ROOT, dated, write
 from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.calibrating import (
     Examples,

@@ -34,8 +34,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import recording
-from benchmarks.encoding.shapes import SHAPES, Shape, write
+from benchmarks.encoding.shapes import SHAPES, Shape
+from benchmarks.encoding.shapes import write as write_checkpoint
+from benchmarks.recording import DATA, ROOT, dated, write
 from benchmarks.roofline import Work
 from tercet.models.checkpoint import read_settings
 from tercet.models.export_onnx import export
@@ -43,8 +44,6 @@ from tercet.models.representations import Int64
 from tercet.models.tokenizer import Tokenizer
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-DATA = ROOT.parent / "shared" / "data"
 ENVIRONMENTS = ROOT / ".venv-peers"
 MAX_LENGTH = 512
 PASSAGES = {"cpu": {"bge-m3": 48}, "cuda": {"bge-m3": 6_000}}
@@ -224,7 +223,7 @@ def main() -> None:
     texts = texts_of(arguments.length, count) if arguments.length else passages(count)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, exported = Path(folder) / "checkpoint", Path(folder) / "exported"
-        in_its_own_process(write, shape, checkpoint)
+        in_its_own_process(write_checkpoint, shape, checkpoint)
         lines = Path(folder) / "texts.jsonl"
         lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
         sides = ours(checkpoint, exported, device)
@@ -286,7 +285,7 @@ def report(
     parts = ["encode", shape.name]
     parts += [str(arguments.length)] * bool(arguments.length) + ["cuda"] * on_gpu
     parts += [arguments.instructions] * bool(arguments.instructions)
-    recording.write("-".join(parts), recording.dated(record))
+    write("-".join(parts), dated(record))
 
 
 if __name__ == "__main__":

@@ -20,17 +20,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.filters import encoded, settings
 from benchmarks.recording import dated, write
 from tercet.index.candidates import Document, Facet, FacetValue
-from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.documents.filters import parse_filter
 from tercet.index.snapshot import Snapshot
 from tercet.index.writer import SegmentLimits
 from tercet.models.representations import Representations, SparseRows
 
-DOCUMENTS, BATCH, DIMENSION, VOCABULARY = 1_000_000, 10_000, 8, 1_000
+DOCUMENTS, BATCH, DIMENSION = 1_000_000, 10_000, 8
 VALUES = {"of_10": 10, "of_1000": 1_000, "own": DOCUMENTS}
+FIELDS = {**dict.fromkeys(VALUES, "keyword"), "part": "integer"}
 SEGMENTS = (1, 20)
 SHARES = {"all": None, "1%": 0.01, "50%": 0.5}
 LIMIT, PASSES = 10, 9
@@ -60,12 +61,12 @@ def built(folder: Path, numbers: Numbers, segments: int) -> Snapshot:
     """The collection of so many segments, which is made where it is not there."""
     name = f"facets-{segments}"
     if not (folder / name).exists():
-        collection = Collection.create(folder, name, settings(name))
+        collection = Collection.create(folder, name, settings(name, DIMENSION, FIELDS, "flat"))
         generator = np.random.default_rng(22)
         with collection.writer(SegmentLimits(documents=DOCUMENTS // segments)) as writer:
             for first in range(0, DOCUMENTS, BATCH):
                 rows = range(first, first + BATCH)
-                writer.add([document(numbers, row) for row in rows], encoded(generator))
+                writer.add([document(numbers, row) for row in rows], batch(generator))
             writer.publish()
     return Collection.open(folder, name).snapshot()
 
@@ -75,25 +76,10 @@ def document(numbers: Numbers, row: int) -> Document:
     return Document(f"d{row:07}", "", metadata={**metadata, "part": int(numbers["part"][row])})
 
 
-def encoded(generator: np.random.Generator) -> Representations:
-    """A batch without lexical weights, as no facet looks at them."""
-    dense = generator.standard_normal((BATCH, DIMENSION), np.float32)
-    sparse = SparseRows(np.zeros(BATCH + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
-    return Representations(np.ones(BATCH, np.int64), np.zeros(BATCH, np.bool_), dense, sparse)
-
-
-def settings(name: str) -> CollectionSettings:
-    return CollectionSettings(
-        name=name,
-        encoder="none",
-        fingerprint="0",
-        dense_dimension=DIMENSION,
-        colbert_dimension=0,
-        vocabulary_size=VOCABULARY,
-        dense_kind="flat",
-        token_codec="none",  # noqa: S106  # a codec of token vectors, no secret
-        fields={**dict.fromkeys(VALUES, "keyword"), "part": "integer"},
-    )
+def batch(generator: np.random.Generator) -> Representations:
+    """Without lexical weights, as no facet looks at them."""
+    none = SparseRows(np.zeros(BATCH + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
+    return encoded(generator.standard_normal((BATCH, DIMENSION), np.float32), none)
 
 
 def expected(numbers: Numbers, field: str, share: float | None) -> Facet:

@@ -10,7 +10,6 @@ Run: python -m benchmarks.late_peers PYTHON_OF_MAXSIM_CPU PYTHON_OF_FAST_PLAID [
 """
 
 import argparse
-import json
 import subprocess
 import tempfile
 import time
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import late
-from benchmarks.recording import ROOT, dated, write
+from benchmarks.recording import ROOT, dated, peer_figures, write
 from benchmarks.token_codecs import Encoded, codebook_of, encoded, filled
 from tercet.evaluation.metrics import measure
 from tercet.index.candidates import Weights
@@ -29,15 +28,7 @@ from tercet.ingest.target import settings_for
 from tercet.models.checkpoint import SHIPPED
 from tercet.models.loader import load_encoder
 
-PEERS = Path(__file__).resolve().parent / "peers"
 LATE = Weights(0, 0, 1)
-
-
-def peer(python: str, script: str, *arguments: object) -> Any:
-    command = [python, str(PEERS / script), *map(str, arguments)]
-    return json.loads(
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
-    )
 
 
 def beside_maxsim_cpu(python: str, dimension: int, repeats: int) -> dict[str, float | None]:
@@ -59,7 +50,7 @@ def beside_maxsim_cpu(python: str, dimension: int, repeats: int) -> dict[str, fl
         )
         times: dict[str, float | None] = {"maxsim-cpu": None}
         try:
-            times["maxsim-cpu"] = peer(python, "maxsim_scores.py", file, repeats)["median_ms"]
+            times["maxsim-cpu"] = peer_figures(python, "maxsim_scores.py", file, repeats)["median_ms"]
         except subprocess.CalledProcessError as error:
             print(f"{dimension} values: maxsim-cpu ended with {error.returncode}", flush=True)
         for codec in ("int8", "residual1"):
@@ -102,7 +93,7 @@ def beside_fast_plaid(python: str, found: Encoded, encoder: Any, repeats: int) -
             query_vectors=queries.vectors,
             query_offsets=queries.offsets,
         )
-        theirs = peer(python, "plaid_search.py", file, Path(folder) / "plaid", repeats)
+        theirs = peer_figures(python, "plaid_search.py", file, Path(folder) / "plaid", repeats)
         found_by: dict[str, tuple[list[list[str]], list[float]]] = {
             "fast-plaid": ([[found.ids[row] for row in each] for each in theirs["found"]], theirs["times"])
         }
@@ -142,10 +133,7 @@ def main() -> None:
                 f"{name:>10} {system:>10} {each['median_ms']:7.2f} ms, nDCG@10 {each['nDCG@10']:.4f}",
                 flush=True,
             )
-    record = {
-        **results,
-    }
-    write("late_peers", dated(record))
+    write("late_peers", dated(results))
 
 
 if __name__ == "__main__":

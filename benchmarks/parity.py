@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.recording import ROOT, dated, write
+from benchmarks.recording import DATA, ROOT, dated, write
 from benchmarks.turned_back import turn_back
 from tercet.models.encoder import encode
 from tercet.models.export_onnx import export
@@ -44,7 +44,6 @@ from tercet.models.representations import (
     TokenVectors,
 )
 
-DATA = ROOT.parent / "shared" / "data"
 PEERS = ROOT.parent / "shared" / "peers"
 SETS = ("xquad-en", "xquad-de", "xquad-el", "xquad-hi", "xquad-ru", "xquad-vi", "xquad-zh", "arcd")
 EAST_ASIAN_SETS = ("korquad1-dev", "jaquad-dev")

@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.mixed_sets import PARTS as MIXED_SETS
 from benchmarks.mixed_sets import make_mixed_set
-from benchmarks.recording import ROOT, dated, earlier, write
+from benchmarks.recording import DATA, ROOT, dated, earlier, write
 from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.dataset import Dataset
 from tercet.evaluation.metrics import measure
@@ -48,7 +48,6 @@ from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import LexicalKind
 
-DATA = ROOT.parent / "shared" / "data"
 CHECKPOINT, MULTILINGUAL = (ROOT / "checkpoints" / name for name in SHIPPED)
 
 MEASURE = "nDCG@10"

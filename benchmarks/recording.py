@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,15 @@ import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+DATA = ROOT.parent / "shared" / "data"
+"""Collections that lie outside the repository, since their licences differ."""
+
+
+def peer_figures(python: str, script: str, *arguments: object) -> Any:
+    """What a script below `peers` prints last, as JSON, run by the Python of the peer's environment."""
+    command = [python, str(ROOT / "benchmarks" / "peers" / script), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def machine() -> dict[str, str | int | float]:

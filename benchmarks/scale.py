@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.recording import ROOT, dated, earlier, write
+from benchmarks.recording import DATA, ROOT, dated, earlier, write
 from tercet.evaluation.rankings import ranking
 from tercet.index.candidates import Document, Weights
 from tercet.index.collection import Collection
@@ -50,7 +50,7 @@ from tercet.models.representations import (
     offsets_of,
 )
 
-PASSAGES = ROOT.parent / "shared" / "data" / "scale-mix" / "corpus.jsonl.gz"
+PASSAGES = DATA / "scale-mix" / "corpus.jsonl.gz"
 SAMPLE, QUERIES, QUERY_WORDS, CHECKED = 20_000, 200, 12, 10
 TERMS, TOKENS, BATCH = 100, 60, 5_000
 DENSE_NOISE, TOKEN_NOISE = 0.4, 0.3  # lengths, beside vectors of length 1

@@ -1,8 +1,8 @@
 """How long does a whole search take in a small real collection, without and with the encoding of its query?
 
 Collections of folders in BEIR's layout are built by `tercet collection build` with its defaults, and with
-token vectors as `int8`. Judged queries are encoded one by one before, and each is searched for by the three
-sides and default settings in one process, warm. A query's time is the least of several passes.
+token vectors as `residual1`. Judged queries are encoded one by one before, and each is searched for by the
+three sides and default settings in one process, warm. A query's time is the least of several passes.
 
 Run: python -m benchmarks.search [FOLDER ...] [--checkpoint minilm-m3]   (default: ../shared/data/cranfield)
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.recording import ROOT, dated, machine, write
+from benchmarks.serving.cranfield import CRANFIELD
+from benchmarks.serving.server import build_command
 from tercet.evaluation.beir import TEST, read_judged_queries
 from tercet.index.collection import Collection
 from tercet.index.snapshot import Snapshot
@@ -29,7 +30,6 @@ from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Float64, Representations
 
-CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
 KINDS = {"residual1": ["--token-codec", "residual1"], "int8": []}
 PASSES = 10
 LIMIT_MS = 2.5  # of the median search among cranfield's abstracts
@@ -39,10 +39,8 @@ Figures = dict[str, Any]
 
 def built(root: Path, folder: Path, checkpoint: str, kind: str) -> Snapshot:
     """The collection of a folder, in a file system folder of its own."""
-    tercet = [sys.executable, "-m", "tercet.cli.main"]
-    command = [*tercet, "collection", "build", str(folder), "--collection", kind, "--data", str(root)]
-    command += ["--checkpoint", checkpoint, *KINDS[kind]]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    options = ["--data", str(root), "--checkpoint", checkpoint, *KINDS[kind]]
+    subprocess.run(build_command(folder, kind, *options), cwd=ROOT, check=True, capture_output=True)
     return Collection.open(root / "collections", kind).snapshot()
 
 
@@ -85,7 +83,7 @@ def measured(encoder: Encoder, checkpoint: str, root: Path, folder: Path) -> Fig
     queries = [encode(encoder, [text], "query") for text in texts]
     snapshots = {kind: built(root, folder, checkpoint, kind) for kind in KINDS}
     return {
-        "documents": snapshots["default"].documents,
+        "documents": snapshots["int8"].documents,
         "queries": len(queries),
         "query_tokens": round(float(np.mean([query.tokens[0] for query in queries])), 1),
         "encode": described(least(lambda number: encode(encoder, [texts[number]], "query"), len(texts))),

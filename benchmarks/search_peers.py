@@ -15,8 +15,6 @@ Run: python -m benchmarks.search_peers PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CL
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -28,7 +26,7 @@ import numpy as np
 
 from benchmarks import scale
 from benchmarks.peers.asked import CLIENTS, TOP, measured
-from benchmarks.recording import ROOT, dated, write
+from benchmarks.recording import ROOT, dated, peer_figures, write
 from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
 from tercet.index.collection import Collection
 from tercet.index.fusion import weighted_sum
@@ -39,7 +37,6 @@ from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Float32, Output, Representations
 
-PEERS = Path(__file__).resolve().parent / "peers"
 QUERIES = 50
 SUMS = {"dense": Weights(1, 0, 0), "dense and lexical": Weights(1, 1, 0)}
 LIKE_EFFORT = "dense, like effort"
@@ -91,9 +88,7 @@ def searched(snapshot: Snapshot, queries: Representations) -> Figures:
 def peer(python: str, script: str, work: Path) -> Figures:
     folder = work / script
     folder.mkdir()
-    command = [python, str(PEERS / script), *map(str, (work / "documents.npz", work / "queries.npz", folder))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    figures: Figures = peer_figures(python, script, work / "documents.npz", work / "queries.npz", folder)
     return figures
 
 

@@ -1,9 +1,9 @@
 """How fast sources of a gigabyte are read, in what memory, and what that costs a build.
 
 Writes passages of ../shared/data/scale-mix (synthetic text where that is absent), again and again under new
-ids, as one CSV file, as JSONL, as JSONL packed by gzip, and as nested Parquet folders (`lang=…/part=…`, rows
-of structs with lists). Each is read to its end in a process of its own, as a build reads it. The first
-documents of each are encoded by an encoder beside it: reading may take a twentieth of that time.
+ids, as one CSV file, as JSONL, and as nested Parquet folders (`lang=…/part=…`, rows of structs with lists).
+Each is read to its end in a process of its own, as a build reads it. The first documents of each are encoded
+by an encoder beside it: reading may take a twentieth of that time.
 
 Run: python -m benchmarks.sources [--megabytes 1000] [--checkpoint minilm-m3]
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import gzip
 import itertools
 import json
 import multiprocessing
@@ -92,11 +91,11 @@ def write_csv(path: Path, texts: list[str], size: int) -> Path:
     raise AssertionError
 
 
-def write_lines(path: Path, texts: list[str], size: int, opener: Callable[..., Any] = open) -> Path:
+def write_lines(path: Path, texts: list[str], size: int) -> Path:
     path.mkdir()
     path /= f"passages.{path.name}"
     written = 0
-    with opener(path, "wt", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8") as file:
         for number, text in documents(texts):
             line = json.dumps({"_id": f"d{number}", "text": text, "year": 1990 + number % 30}) + "\n"
             file.write(line)
@@ -104,12 +103,6 @@ def write_lines(path: Path, texts: list[str], size: int, opener: Callable[..., A
             if written >= size:
                 return path
     raise AssertionError
-
-
-def write_packed(path: Path, texts: list[str], size: int) -> Path:
-    return write_lines(
-        path, texts, size, lambda path, mode, encoding: gzip.open(path, mode, 1, encoding=encoding)
-    )
 
 
 def write_parquet(path: Path, texts: list[str], size: int) -> Path:
@@ -139,7 +132,6 @@ def write_parquet(path: Path, texts: list[str], size: int) -> Path:
 WRITERS: dict[str, Callable[[Path, list[str], int], Path]] = {
     "csv": write_csv,
     "jsonl": write_lines,
-    "jsonl.gz": write_packed,
     "parquet": write_parquet,
 }
 

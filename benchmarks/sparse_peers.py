@@ -11,9 +11,7 @@ Run: python -m benchmarks.sparse_peers PYTHON_OF_BMP PYTHON_OF_KANNOLO [--docume
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -22,13 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.recording import dated, write
+from benchmarks.recording import dated, peer_figures, write
 from benchmarks.sparse import DOCUMENTS, TOP, Query, best_rows, collection
 from tercet.index.files.array_folder import ArrayFolder
 from tercet.index.sparse.inverted_index import InvertedIndex, build_inverted
 from tercet.models.representations import SparseRows
 
-PEERS = Path(__file__).parent / "peers"
 VOCABULARY, PASSES = 60_000, 3
 
 Figures = dict[str, Any]
@@ -64,13 +61,6 @@ def tercet(folder: Path, rows: SparseRows, queries: list[Query]) -> Figures:
     return {"build_seconds": build_seconds, "milliseconds": (times * 1e3).tolist(), "found": found}
 
 
-def peer(python: str, script: str, folder: Path) -> Figures:
-    command = [python, str(PEERS / script), str(folder), str(TOP), str(PASSES)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    figures: Figures = json.loads(done.stdout.splitlines()[-1])
-    return figures
-
-
 def exact(rows: SparseRows, query: Query) -> npt.NDArray[np.float64]:
     """The scores of all documents."""
     dense = np.zeros(VOCABULARY)
@@ -101,8 +91,8 @@ def main() -> None:
         write_inputs(folder, rows, queries)
         runs = {
             "tercet": tercet(folder, rows, queries),
-            "bmp": peer(arguments.bmp, "sparse_bmp.py", folder),
-            "kannolo": peer(arguments.kannolo, "sparse_kannolo.py", folder),
+            "bmp": peer_figures(arguments.bmp, "sparse_bmp.py", folder, TOP, PASSES),
+            "kannolo": peer_figures(arguments.kannolo, "sparse_kannolo.py", folder, TOP, PASSES),
         }
     frequencies = np.bincount(rows.token_ids, minlength=VOCABULARY)
     postings = float(np.mean([frequencies[token_ids].sum() for token_ids, _ in queries]))

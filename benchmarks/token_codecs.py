@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from benchmarks.recording import ROOT, dated, write
+from benchmarks.recording import DATA, ROOT, dated, write
 from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.dataset import Dataset
 from tercet.evaluation.metrics import measure
@@ -44,7 +44,6 @@ from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations, TokenVectors
 
-DATA = ROOT.parent / "shared" / "data"
 SETS = ("cranfield", "cacm", "lisa", "npl", "scifact", "xquad-en")
 CODECS: tuple[tuple[TokenCodec, int], ...] = (  # and how many tokens share a vector
     ("int8", 1),

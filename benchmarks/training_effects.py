@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.by_query import ByQuery, compared, kept_runs, ndcg_by_query, print_compared
-from benchmarks.recording import ROOT, dated, earlier, machine, write
+from benchmarks.recording import DATA, dated, earlier, machine, write
 
 Values = dict[str, Any]
 HELD_OUT = ["xquad-en", "time"]
@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], metavar="GROUP", help="default all")
     parser.add_argument("--quick", action="store_true", help="a few steps, to see that it works")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--work", type=Path, default=Path("trained") / "effects")
     arguments = parser.parse_args()
     before = machine()

@@ -24,11 +24,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.recording import ROOT, dated, earlier, write
+from benchmarks.recording import DATA, dated, earlier, write
 from tercet.training.settings.reading import settings_from
 from tercet.training.settings.run import FinetuneRun
 
-DATA = ROOT.parent / "shared" / "data"
 LEAST_SHARE = 0.8
 ONE_PASS = 32  # pairs
 MOST_BYTES = 6e9

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.recording import ROOT
+from benchmarks.recording import DATA
 from tercet.index.candidates import Document
 from tercet.ingest.target import open_or_create
 from tercet.models.encoder import Encoder, encode
 from tercet.models.representations import Representations, SparseRows, TokenVectors
 
-CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
+CRANFIELD = DATA / "cranfield"
 LARGE_VECTORS = 40  # token vectors of a document of the larger collection
 NOISE = 0.1
 

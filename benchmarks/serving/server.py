@@ -114,6 +114,12 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def build_command(source: Path, name: str, *options: str) -> list[str]:
+    """What builds a collection of a source. options: more of `tercet collection build`."""
+    build = [sys.executable, "-m", "tercet.cli.main", "collection", "build"]
+    return [*build, str(source), "--collection", name, *options]
+
+
 def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]], *options: str) -> None:
     """Builds a collection of a source, or of documents, below a data root.
 
@@ -124,18 +130,8 @@ def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]
     else:
         source = data / f"{name}.jsonl"
         source.write_text("".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "tercet.cli.main",
-        "collection",
-        "build",
-        str(source),
-        "--collection",
-        name,
-    ]
     subprocess.run(
-        [*command, *options, "--data", str(data), "--progress", "none"],
+        build_command(source, name, *options, "--data", str(data), "--progress", "none"),
         env=environment({}),
         cwd=data,
         check=True,

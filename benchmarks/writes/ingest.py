@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.serving.server import DEMO, environment, serving
+from benchmarks.serving.server import DEMO, build_command, environment, serving
 
 BATCH = 64
 CLIENTS = 3
@@ -45,18 +44,8 @@ def measure(work: Path, *, quick: bool) -> tuple[dict[str, Any], list[str]]:
 
 def build_seconds(work: Path, source: Path) -> float:
     """Of a build, without the start of its process."""
-    command = [
-        sys.executable,
-        "-m",
-        "tercet.cli.main",
-        "collection",
-        "build",
-        str(source),
-        "--collection",
-        "built",
-    ]
     done = subprocess.run(
-        [*command, "--data", str(work), "--progress", "json"],
+        build_command(source, "built", "--data", str(work), "--progress", "json"),
         env=environment({}),
         cwd=work,
         check=True,
