@@ -33,15 +33,13 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"by default {', '.join(USUAL)}")
     parser.add_argument("--peer", metavar="PYTHON", help="of an environment with FlagEmbedding")
     asked = parser.parse_args()
-    names = list(asked.names or USUAL)
-    beside_peer: dict[str, list[str]] = {}
-    if asked.peer:
-        beside_peer = {"encode": ["--peer", f"flagembedding={asked.peer}"], "parity": [asked.peer]}
-        names += [] if asked.names else ["parity"]
+    names = asked.names or [*USUAL, *(["parity"] if asked.peer else [])]
+    beside_peer = {"encode": ["--peer", f"flagembedding={asked.peer}"], "parity": [asked.peer]}
     missed = []
     for name in names:
         print(f"== {name}", flush=True)
-        command = [sys.executable, "-m", f"benchmarks.{name}", *beside_peer.get(name, [])]
+        options = beside_peer.get(name, []) if asked.peer else []
+        command = [sys.executable, "-m", f"benchmarks.{name}", *options]
         if subprocess.run(command, check=False).returncode:
             missed.append(name)
     if missed:

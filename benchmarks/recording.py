@@ -15,8 +15,7 @@ import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-DATA = ROOT.parent / "shared" / "data"
-"""Collections that lie outside the repository, since their licences differ."""
+DATA = ROOT.parent / "shared" / "data"  # outside the repository, since licences differ
 
 
 def peer_figures(python: str, script: str, *arguments: object) -> Any:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.by_query import ByQuery, compared, kept_runs, means, ndcg_by_query, print_compared
-from benchmarks.recording import ROOT, dated, machine, write
+from benchmarks.recording import DATA, dated, machine, write
 
 Values = dict[str, Any]
 BOTH = "both"
@@ -212,7 +212,7 @@ def main() -> None:
     parser.add_argument("variants", nargs="*", choices=[[], *VARIANTS], metavar="VARIANT", help="default all")
     parser.add_argument("--quick", action="store_true", help="a few steps, to see that it works")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--work", type=Path, default=Path("trained") / "routing")
     asked = parser.parse_args()
     before = machine()
