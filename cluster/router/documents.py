@@ -210,7 +210,7 @@ class ShardedDocuments:
                 having[shard] = found
             elif not isinstance(found, DocumentNotFoundError):
                 failures.append(found)
-        if len(having) > 1:
+        if self._several and len(having) > 1:
             raise ambiguous(id, sorted(each["collection"] for each in having.values()), self.settings.name)
         if failures and not having:
             raise failures[0]

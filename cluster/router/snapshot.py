@@ -262,13 +262,13 @@ class ShardedSnapshot(ShardedDocuments):
             for document in documents:
                 there.setdefault(document.id, {})[document.collection] = shard
 
-        def place(id: str, collection: str | None) -> int:
+        def shard_of(id: str, collection: str | None) -> int:
             shards = there.get(id, {})
             if collection is None and len(shards) > 1:
                 raise ambiguous(id, sorted(map(str, shards)), self.settings.name)
             return shards.get(collection, next(iter(shards.values()), 0))
 
-        return np.array([known[name] if name in known else place(*name) for name in named], np.int64)
+        return np.array([known[name] if name in known else shard_of(*name) for name in named], np.int64)
 
     def _fixed(self) -> View:
         if not self._view.is_fixed:

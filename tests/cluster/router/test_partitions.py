@@ -176,6 +176,11 @@ def test_documents_are_found_by_id_alone(servers: Servers) -> None:
         "document_not_found",
     )
     assert httpx.get(f"{router}{DOCUMENTS}/gone").status_code == 404
+    for url, tenant in zip(urls, TENANTS, strict=False):  # as where a shard started anew amid two puts
+        twice = {"documents": [{"id": "twice", "text": "tea", "partition": tenant}]}
+        httpx.put(f"{url}{DOCUMENTS}", json=twice, timeout=60).raise_for_status()
+    assert httpx.get(f"{router}{DOCUMENTS}/twice").status_code == 200
+    assert httpx.delete(f"{router}{DOCUMENTS}/twice").json()["deleted"] == len(urls)
     update = {"ids": [*ids, "gone"], "metadata": {"year": 8}, "idempotency_key": "once"}
     for _ in range(2):
         assert httpx.post(f"{router}{DOCUMENTS}/update", json=update).json()["updated"] == 8
